@@ -18,7 +18,7 @@ from durability.steps.outage import Ids, Work
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 from kafka_durability.left import allows, connect
-from kafka_durability.remediate import ApproveOperator, EvaluateJob, approval
+from kafka_durability.remediate import OF, ApproveOperator, EvaluateJob, approval
 from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import Step, reported, run_of
 
@@ -78,7 +78,7 @@ class AssessOperator(EvaluateJob):
                 lambda lake, plan: self.evaluate(context, lake, plan),
                 summary,
             )
-            texts = {"subject": report.subject(assessed), "body": report.page(assessed)}
+            texts = {"subject": report.subject(assessed), "body": report.page(assessed), OF: assessed["result_id"]}
             self.log.info("%s\n\n%s", texts["subject"], texts["body"])
             return assessed | texts
 
@@ -104,7 +104,7 @@ class ChangeOperator(Step):
         self.assessed, self.approved = assessed, approved
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, int]:
-        throttle, approved = context["params"]["throttle"], approval(self.approved)
+        throttle, approved = context["params"]["throttle"], approval(self.approved, self.assessed[OF])
         work = Work(settings, self.assessed["cluster"], run_of(context), throttle, approved)
         give_up_elr = bool(self.approved["params_input"].get("give_up_elr"))
         return outage.change(work, self.assessed, give_up_elr, connect, allows, summary)
@@ -143,7 +143,7 @@ class LookingStep(Step):
     def _approval(self, context: Mapping[str, Any]) -> Approval | None:
         """The approval of this run, if there was one."""
         answer = context["ti"].xcom_pull(task_ids=self.approve)
-        return approval(answer) if answer and answer["chosen_options"] == [ApproveOperator.APPROVE] else None
+        return approval(answer, answer[OF]) if answer else None
 
     def look(self, work: Work, summary: StepSummary) -> bool:
         """Is it done?"""

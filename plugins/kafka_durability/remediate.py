@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from durability.plan import Plan
 
 
+OF = "of"
+"""What an approval is for: a plan's SHA-256, or the result of an assessment. A cleared task may have made another one."""
+
+
 class EvaluateJob(SparkJob):
     """Submits `spark_jobs/evaluate.py` for a plan of an evaluation."""
 
@@ -75,19 +79,19 @@ class PlannedStep(Step):
 
     def application(self, settings: Settings, context: Mapping[str, Any]) -> remediate.Application:
         """The plan with its approval. Skips the task without one."""
-        by = approval(self.approved)
+        by = approval(self.approved, self.planned["sha256"])
         if by is None:
             raise AirflowSkipException("the plan was not approved, so nothing was applied")
         return remediate.Application(settings, self.planned, run_of(context), by)
 
 
 class ReportPlanOperator(PlannedStep):
-    """Writes the plan into the task's log. Returns the texts of the approval: `subject` and `body`, in Markdown."""
+    """Writes the plan into the task's log. Returns what is asked in the approval: `subject` and `body`, in Markdown, and OF."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, Any]:
         subject, body = remediate.shown(settings, self.planned, context["params"], connect, summary)
         self.log.info("%s\n\n%s", subject, body)
-        return {"subject": subject, "body": body}
+        return {"subject": subject, "body": body, OF: self.planned["sha256"]}
 
 
 class AllowedOperator(PlannedStep):
@@ -101,7 +105,8 @@ class AllowedOperator(PlannedStep):
 class ApproveOperator(ApprovalOperator):
     """Waits for an approval of the plan, for the hours in the param `approve_within`. Without an answer it is rejected.
 
-    A rejection skips the tasks after it. shown: the result of `ReportPlanOperator`. params: `settings.approve_params`.
+    A rejection skips the tasks after it. shown: the result of `ReportPlanOperator`. params: `settings.approve_params`. Returns
+    the answer with what was asked, OF, as it was when the approver was asked.
     """
 
     template_fields: Sequence[str] = (*ApprovalOperator.template_fields, "shown")
@@ -118,15 +123,27 @@ class ApproveOperator(ApprovalOperator):
     def execute(self, context: Any) -> Any:
         self.response_timeout = timedelta(hours=context["params"]["approve_within"])
         self.subject, self.body = self.shown["subject"], self.shown["body"]
+        context["ti"].xcom_push(key=OF, value=self.shown[OF])
         return super().execute(context)
 
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+        answer = super().execute_complete(context, event)
+        return {**answer, OF: context["ti"].xcom_pull(task_ids=self.task_id, key=OF)}
 
-def approval(approved: Mapping[str, Any] | None) -> Approval | None:
-    """Who approved, as `ApproveOperator` returned it; None if nobody did."""
+
+def approval(approved: Mapping[str, Any] | None, of: str) -> Approval | None:
+    """Who approved, as `ApproveOperator` returned it; None if nobody did. Fails if the approval is for something else.
+
+    of: what is to be done, see OF.
+    """
     from durability.apply.record import Approval
 
     if not approved or approved["chosen_options"] != [ApprovalOperator.APPROVE]:
         return None
+    if approved[OF] != of:
+        raise AirflowFailException(
+            "what was approved has been made again since: clear the task `approve`, and approve it as it is now"
+        )
     user, at = approved["responded_by_user"], approved["responded_at"]
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     return Approval(user["name"] or user["id"], moment, (approved["params_input"] or {}).get("comment") or None)
@@ -177,7 +194,7 @@ class VerifyOperator(EvaluateJob):
         run_id = f"{run_of(context)}:seen"
         ids = run_id, f"{run_id}:{context['ti'].try_number}"
         with reported(self.task_id) as summary:
-            made = remediate.signed(approval(self.approved)) | self.applied
+            made = remediate.signed(approval(self.approved, self.planned["sha256"])) | self.applied
             evaluate = partial(self.evaluate, context)
             found = verified.verify(settings, self.planned, made, connect, ids, evaluate, summary)
             if left := verified.broken_promises(found):

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 from kafka_durability import left
 from kafka_durability.remediate import approval
 
@@ -15,7 +16,12 @@ from durability.errors import Refused
 from tests.support.airflow import result, run_in_airflow
 
 AT = datetime(2026, 11, 27, 12, tzinfo=UTC)
-APPROVED = {"chosen_options": ["Approve"], "responded_at": AT, "responded_by_user": {"id": "7", "name": "anna"}}
+APPROVED = {
+    "of": "x",
+    "chosen_options": ["Approve"],
+    "responded_at": AT,
+    "responded_by_user": {"id": "7", "name": "anna"},
+}
 
 
 @pytest.mark.parametrize(
@@ -41,11 +47,16 @@ def test_a_connection_that_is_missing_allows_nothing(monkeypatch):
 
 
 def test_an_approval_has_its_user_time_and_comment():
-    assert approval(APPROVED | {"params_input": {"comment": "at night"}}) == Approval("anna", AT, "at night")
+    assert approval(APPROVED | {"params_input": {"comment": "at night"}}, "x") == Approval("anna", AT, "at night")
     stated = APPROVED | {"responded_at": AT.isoformat(), "responded_by_user": {"id": "7", "name": ""}}
-    assert approval(stated | {"params_input": {}}) == Approval("7", AT, None)
+    assert approval(stated | {"params_input": {}}, "x") == Approval("7", AT, None)
     timed_out = {"chosen_options": ["Reject"], "params_input": {"comment": None}, "responded_by_user": None}
-    assert approval(None) is None and approval(APPROVED | timed_out) is None
+    assert approval(None, "x") is None and approval(APPROVED | timed_out, "x") is None
+
+
+def test_an_approval_is_for_one_plan():
+    with pytest.raises(AirflowFailException, match="made again since"):
+        approval(APPROVED | {"params_input": {}}, "y")
 
 
 SUBMITTED = """
