@@ -30,12 +30,21 @@ def template() -> Path:
     return _FOLDERS[-1] / "airflow-template"
 
 
+MOST_SECONDS = 900
+"""A run has up to three Spark jobs, beside other tests on few cores."""
+
+
 def run_in_airflow(folder: Path, source: str, **environ: str) -> str:
     """Run Python source in a child that has Airflow as a scheduler would have it; returns what it printed."""
     home = airflow_home.private_home(folder / "airflow", template())
     environment = airflow_home.environment(home, {**os.environ, **environ})
     done = subprocess.run(
-        [sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=300, cwd=folder
+        [sys.executable, "-c", source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=MOST_SECONDS,
+        cwd=folder,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
