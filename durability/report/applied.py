@@ -19,6 +19,8 @@ from durability.report.words import plural
 FORMAT = "durability-plan-applied/1"
 APPLIED = "applied+plans"
 """In OUT/plan: a file for each plan that was applied. No folder of a cluster has a plus."""
+NAMED = 5
+"""Plans that an error names."""
 GONE, REMAINS, UNKNOWN = "gone", "remains", "unknown"
 """What became of a finding."""
 
@@ -40,7 +42,8 @@ def find(out: Path, plan: str, cluster: str | None = None) -> Path:
                 raise Refused(f"plan {plan} is for cluster {content['cluster']}, not for {cluster}")
             return place
         seen.append(str(id))
-    raise Refused(f"{out / FOLDER} has no plan {plan}{did_you_mean(plan, seen)}")
+    newest = ", ".join(sorted(seen, reverse=True)[:NAMED]) or "none"
+    raise Refused(f"{out / FOLDER} has no plan {plan}{did_you_mean(plan, seen)}; the newest there: {newest}")
 
 
 def _folders(plans: Path) -> Iterator[Path]:
@@ -108,10 +111,16 @@ def write(applied: Mapping[str, Any], out: Path) -> Path:
 
 
 def told(targets: Sequence[Mapping[str, Any]]) -> str:
-    """How many findings are gone.
+    """How many of the findings that the plan promised to fix are gone, and how many others remain.
 
-    >>> told([{"state": "gone"}, {"state": "remains"}])
-    '1 of 2 findings is gone'
+    >>> told([{"state": "gone", "promised": True}, {"state": "remains", "promised": True}])
+    '1 of 2 promised findings is gone'
+    >>> told([{"state": "gone", "promised": True}, {"state": "remains", "promised": False}])
+    '1 of 1 promised finding is gone; 1 other remains, as the plan says'
     """
-    gone = sum(target["state"] == GONE for target in targets)
-    return f"{gone:,} of {plural(len(targets), 'finding')} {'is' if gone == 1 else 'are'} gone"
+    promised = [target["state"] for target in targets if target["promised"]]
+    others = sum(target["state"] != GONE and not target["promised"] for target in targets)
+    gone = promised.count(GONE)
+    text = f"{gone:,} of {plural(len(promised), 'promised finding')} {'is' if gone == 1 else 'are'} gone"
+    remain = f"{plural(others, 'other')} {'remains' if others == 1 else 'remain'}, as the plan says"
+    return f"{text}; {remain}" if others else text

@@ -53,7 +53,7 @@ def write(made: Made, facts: ClusterFacts, out: Path) -> Path:
     texts["planned.json"] = _json(made.change.planned)
     content = document(made)
     texts[README] = readme(content, facts)
-    texts[PAGE] = "".join(html.render(content, made.found, introduction(content)))
+    texts[PAGE] = "".join(html.render(content, made.change.steps, made.found, introduction(content)))
     content["files"] = {path: _sha256(text) for path, text in sorted(texts.items())}
     content["sha256"] = _own_sha256(content)
     texts[PLAN] = _json(content)
@@ -184,9 +184,8 @@ def _aim(content: Mapping[str, Any]) -> str:
     if content["undoes"] is not None:
         return f"It takes plan {content['undoes']} back: placements and settings become those before it."
     proof = content["proof"]
-    return (
-        f"It fixes {len(proof['mends'])} of {plural(len(content['targets']), 'finding')}."
-        f" {len(proof['remains'])} remain: plan.json says why."
+    return f"It fixes {len(proof['mends'])} of {plural(len(content['targets']), 'finding')}." + (
+        f" {len(proof['remains'])} remain: plan.json says why." if proof["remains"] else ""
     )
 
 
@@ -264,7 +263,7 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     if proof["offered"]:
         lines.append("Proven: the planned topology has no new finding and no worse one.")
         if not proof["cross_checked"]:
-            lines.append("The findings are not cross-checked: run audit with LAKE= first for that.")
+            lines.append("The findings are not cross-checked: audit the cluster into a lake first for that.")
     else:
         lines.append(f"Not offered: {_refusal(content)}.")
     return [plain(line) for line in [*lines, "", f"  {place / README}", f"  {place / PAGE}", f"  {place / PLAN}"]]

@@ -61,8 +61,7 @@ def plan_change(
             draft, targets = _undone(lake, snapshot, base, judged, request), []
         summary.text = counted(len(draft.change.steps), "step")
     with report_step("prove", reporter) as summary:
-        # A plan without `improves` is of an earlier release.
-        allowed = None if undone is None else frozenset(undone["proof"].get("improves", undone["proof"]["mends"]))
+        allowed = None if undone is None else _before(undone)
         proof = _proven(settings, draft, judged, targets, allowed, evaluate, scratch)
         summary.text = "offered" if proof.offered else "not offered"
     with report_step("write", reporter) as summary:
@@ -70,6 +69,12 @@ def plan_change(
         place = report.write(made, judged.facts, settings.out)
         summary.text = made.head["id"]
     return place
+
+
+def _before(undone: Mapping[str, Any]) -> frozenset[str]:
+    """The findings that the cluster had before a plan, as far as the plan names them: its undo may bring them back."""
+    # A plan without `improves` is of an earlier release.
+    return frozenset({*undone["targets"], *undone["proof"].get("improves", ())})
 
 
 def _document(lake: Lake, snapshot: Mapping[str, Any]) -> Document:

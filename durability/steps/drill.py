@@ -14,6 +14,7 @@ import pyarrow as pa
 from durability.errors import Refused, Unreachable
 from durability.lake.drill_table import DRILL, DRILLS
 from durability.plan.plan import from_text, to_text
+from durability.policy.yamlfile import did_you_mean
 from durability.report import drill as report
 from durability.steps.collect import Connect
 from durability.steps.settings import NIGHTLY, Settings
@@ -56,8 +57,11 @@ def source(settings: Settings, cluster: str) -> Source:
     for found in listed:
         if found["name"] == cluster:
             return {**found, "partitions": sources.UNKNOWN_SIZE}
-    names = ", ".join(str(found["name"]) for found in listed) or "none"
-    raise Refused(f"{settings.clusters} doesn't list {cluster}, so it can't be read again; there are: {names}")
+    names = [str(found["name"]) for found in listed]
+    raise Refused(
+        f"{settings.clusters} doesn't list cluster {cluster}{did_you_mean(cluster, names)}: add it there. It lists:"
+        f" {', '.join(names) or 'none'}"
+    )
 
 
 def comparable(predicted: Mapping[str, Any]) -> None:

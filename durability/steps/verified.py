@@ -62,7 +62,7 @@ def verify(
     summary.problems += [
         plain(f"{one['control']} of {one['resource']} ({one['id']}): {one['state']}: {one['why']}")
         for one in targets
-        if one["state"] != GONE
+        if one["promised"] and one["state"] != GONE
     ]
     applied.write(found, settings.out)
     return found

@@ -37,6 +37,9 @@ UNKNOWN_RUNNING = (
     "it is unknown whether a reassignment is running: let the auditor read reassignments, then audit again"
 )
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
+BACK = "It restores what was there before the plan that is taken back."
+RESTORING = ("lower-min-isr", "reassign", "raise-min-isr", "set-config")
+"""Kinds of steps of an undo for which this is the reason."""
 FEW_RACKS = "few-racks"
 RELAXED = (
     "its new replicas don't let it survive the loss of a rack, because the racks of the live brokers don't suffice: add a rack,"
@@ -363,7 +366,8 @@ def undo(
     if not (moves or made or cluster or left_out):
         left_out[None] = AS_BEFORE
     change = assemble(document, Wanted(tuple(moves), made, {}, tuple(cluster)), facts, limits)
-    return Draft(document, change, None, tuple(left_out.items()))
+    steps = tuple(replace(step, why=BACK) if step.kind in RESTORING else step for step in change.steps)
+    return Draft(document, replace(change, steps=steps), None, tuple(left_out.items()))
 
 
 def _restored(so_far: TopicSettings, setting: Setting, inputs: Inputs) -> TopicSettings:

@@ -89,11 +89,17 @@ def _with_value(settings: Iterable[Setting]) -> dict[str, int]:
 
 
 def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
-    """The topics have these values. What has become an inherited value isn't asked."""
+    """The topics have these values, else they are printed. What has become an inherited value isn't asked."""
+    settings = list(settings)
+    topics = of_partitions(dict.fromkeys(s.topic for s in settings if s.topic is not None))
     return [
-        f"[[ $({shell} | grep -cE '{pattern}') = {number} ]]"
+        line
         for pattern, number in _with_value(settings).items()
         for shell in lines(TOPICS, facts)
+        for line in (
+            f"said=$({shell} | grep -E '{topics}')",
+            f'{{ [[ $(grep -cE \'{pattern}\' <<< "$said") = {number} ]] || ! echo "$said"; }}',
+        )
     ]
 
 

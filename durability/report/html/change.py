@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from durability.remedies.change.model import Step
 from durability.report.html.page import environment, stylesheet
 from durability.report.words import plural
 
-STEPS, FINDINGS, BROKERS, TOPICS = 200, 300, 300, 100
+STEPS, FINDINGS, BROKERS, TOPICS, MOVES = 200, 300, 300, 100, 50
 
 
-def render(content: Mapping[str, Any], found: Sequence[Mapping[str, Any]], sentences: Sequence[str]) -> Iterator[str]:
+def render(
+    content: Mapping[str, Any], steps: Sequence[Step], found: Sequence[Mapping[str, Any]], sentences: Sequence[str]
+) -> Iterator[str]:
     """The page in pieces.
 
-    content: of plan.json. found: its targeted findings, each with `message`. sentences: what README.txt begins with.
+    content: of plan.json. steps: its steps. found: its targeted findings, each with `message`. sentences: how README.txt begins.
     """
     proof = content["proof"]
     remains = {entry["id"]: entry["why"] for entry in proof["remains"]}
@@ -33,7 +36,10 @@ def render(content: Mapping[str, Any], found: Sequence[Mapping[str, Any]], sente
             fixed=[finding for finding in found if finding["id"] in mends],
             remaining=[(finding, remains[finding["id"]]) for finding in found if finding["id"] in remains],
             brokers=brokers(content),
-            limits={"steps": STEPS, "findings": FINDINGS, "brokers": BROKERS, "topics": TOPICS},
+            moves={
+                step.id: [(f"{m.topic}-{m.partition}", m.before, m.after) for m in step.moves[:MOVES]] for step in steps
+            },
+            limits={"steps": STEPS, "findings": FINDINGS, "moves": MOVES, "topics": TOPICS},
         )
     )
 
@@ -45,7 +51,7 @@ def headline(content: Mapping[str, Any]) -> str:
 
 
 def brokers(content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Replicas, preferred leaders and bytes of each broker before and after, the largest changes of replicas first.
+    """Replicas, preferred leaders and bytes before and after of the brokers with the largest changes of replicas, by id.
 
     >>> load = {"before": {"1": 5, "2": 1}, "after": {"1": 3, "2": 2}}
     >>> [(row["broker"], row["load"]) for row in brokers({"load": load, "leaders": None, "load_bytes": None})]
@@ -62,4 +68,5 @@ def brokers(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     ids = {**content["load"]["before"], **content["load"]["after"]}
     rows = [{"broker": broker, **{name: change(name, broker) for name in names}} for broker in ids]
-    return sorted(rows, key=lambda row: (-abs(row["load"][1] - row["load"][0]), int(row["broker"])))
+    rows.sort(key=lambda row: -abs(row["load"][1] - row["load"][0]))
+    return sorted(rows[:BROKERS], key=lambda row: int(row["broker"]))
