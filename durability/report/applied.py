@@ -9,6 +9,7 @@ from typing import Any
 
 from durability.atomic import unfinished
 from durability.errors import Refused
+from durability.plain import plain
 from durability.policy.yamlfile import did_you_mean
 from durability.remedies.change.scripts import STEPS
 from durability.remedies.plans import folder
@@ -57,9 +58,26 @@ def page(content: Mapping[str, Any], place: Path, acls: Iterable[str]) -> str:
     acls: those that changes need, and those that are missing, in lines.
     """
     parts = [block("\n".join(summary(content, place)), "text"), _before_and_after(content)]
+    if steps := "\n".join(_changed(content)):
+        parts += ["What is changed:", block(steps, "text")]
     if lines := "\n".join(acls):
         parts += ["ACLs:", block(lines, "text")]
     return "\n\n".join(parts)
+
+
+def _changed(content: Mapping[str, Any]) -> Iterator[str]:
+    """What each step changes, in lines. A step names at most NAMED topics and settings."""
+    for step in content["steps"]:
+        topics, settings = step["topics"], step["settings"]
+        more = f" and {len(topics) - NAMED} more" if len(topics) > NAMED else ""
+        named = f": {', '.join(topics[:NAMED])}{more}" if topics and not settings else ""
+        yield plain(f"{step['id']}{named}")
+        for one in settings[:NAMED]:
+            was, value = ("none of its own" if text is None else text for text in (one["was"], one["value"]))
+            resource = "the cluster" if one["topic"] is None else one["topic"]
+            yield plain(f"  {one['name']} of {resource}: {was} to {value}")
+        if len(settings) > NAMED:
+            yield f"  and {len(settings) - NAMED} more settings"
 
 
 def _before_and_after(content: Mapping[str, Any]) -> str:

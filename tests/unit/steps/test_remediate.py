@@ -153,6 +153,7 @@ def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, conne
     fence, first, *_ = body.splitlines()
     assert (fence, first.partition(",")[0]) == ("````text", "eu payments: plan p1")
     assert "| replicas on the most loaded broker | 2 | 2 |" in body
+    assert "What is changed:" in body and "-reassign: t" in body
     assert "reassign: Alter on Cluster, AlterConfigs on Cluster, AlterConfigs on Topic" in body
 
     everything = frozenset(Operation)
