@@ -12,6 +12,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from durability.plain import plain
+from durability.plan.plan import to_text
 from durability.runtime.folders import OwnedFolder
 from durability.steps import remediate, verified
 from durability.steps.settings import Settings
@@ -156,7 +157,10 @@ class ApplyOperator(PlannedStep):
     """
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, Any]:
-        outcome = remediate.apply(self.application(settings, context), context["params"], connect, allows, self._say)
+        application, params = self.application(settings, context), context["params"]
+        if (by := application.approval) is not None:
+            self._say(f"approved by {by.by} at {to_text(by.at)}; throttle {params['throttle']:,} bytes per second")
+        outcome = remediate.apply(application, params, connect, allows, self._say)
         summary.text = remediate.told(outcome)
         summary.problems += outcome.left
         if outcome.stopped is not None:
