@@ -96,6 +96,7 @@ def test_a_killed_run_is_taken_back_and_a_stopped_one_finished(kafka, plan):
         kafka.restart_broker(5)
         kafka.wait_for_full_isr()
 
+        assert restore(cluster, changes()) == []
         outcome = apply(plan, cluster, changes(), FAST, said.append)
         assert (outcome.stopped, outcome.left, len(outcome.done)) == (None, [], 4)
         assert state(cluster) == (AFTER, OWN)
