@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -294,3 +295,27 @@ def test_a_run_that_lost_its_claim_closes_no_row():
         with pytest.raises(Unreachable, match="run r2 changes it now"):
             close("1")
     assert lake.states() == {"1": "intended"}
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+def test_no_retry_begins_anything_after_a_stop_whatever_fails_or_is_killed(recovers):
+    stops = 0
+    for point in range(90, 135):
+        kafka, lake = cluster(copied=20), MemoryLake()
+        once(
+            kafka, lambda name, kafka=kafka: name == "sizes" and kafka.partitions[A1].moving, lambda k=kafka: offline(k)
+        )
+        for life in (Life(point, point % 2 == 0, Unreachable("gone") if point % 3 else None), Life(), Life()):
+            before, ended = len(kafka.made), any(row["kind"] == "stop" for row in lake.rows)
+            stops += ended
+            ended = ended or kafka.partitions[C0].leader is None
+            with suppress(Unreachable):
+                killed(kafka, lake, life)
+            begun = {"move a-1 [2, 3, 5]", f"topic:a {MIN_ISR}=2"} & {*kafka.made[before:]}
+            assert not (ended and begun), point
+            if recovers and any(row["kind"] == "stop" for row in lake.rows):
+                back(kafka)
+        back(kafka)
+        assert restore(kafka, changes(lake)) == [] and not throttled(kafka), point
+        assert applied(kafka, lake).stopped is None and is_final(kafka), point
+    assert stops
