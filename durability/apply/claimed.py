@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from durability.apply.cluster import Cluster, Reading, Resource, SettingChange, TopicPartition
+from durability.apply.cluster import Cluster, Resource, SettingChange, TopicPartition
 from durability.apply.record import Changes
 
 
@@ -17,18 +17,8 @@ class ClaimedCluster:
 
     def __init__(self, cluster: Cluster, changes: Changes):
         self._cluster, self._changes = cluster, changes
-
-    def read(self, topics: Collection[str]) -> Reading:
-        return self._cluster.read(topics)
-
-    def overrides(self, resources: Iterable[Resource]) -> Mapping[Resource, Mapping[str, str]]:
-        return self._cluster.overrides(resources)
-
-    def sizes(self, brokers: Collection[int], topics: Collection[str]) -> Mapping[tuple[int, TopicPartition], int]:
-        return self._cluster.sizes(brokers, topics)
-
-    def usable_bytes(self, brokers: Collection[int]) -> Mapping[int, int | None]:
-        return self._cluster.usable_bytes(brokers)
+        self.read, self.overrides = cluster.read, cluster.overrides
+        self.sizes, self.usable_bytes = cluster.sizes, cluster.usable_bytes
 
     def change(self, changes: Sequence[SettingChange]) -> Mapping[Resource, str]:
         self._changes.check()
