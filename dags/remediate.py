@@ -12,12 +12,13 @@ Otherwise the task `plan` fails before it reads anything.
 | `report` | writes the plan, its numbers and the ACLs that it needs to the log | clear it |
 | `allowed` | ends the run, with success, unless the plan is to be applied | the plan isn't offered: see its README.txt |
 | `approve` | waits for an approval; after `approve_within` hours the plan is rejected, and the rest skipped | clear it |
-| `apply` | applies the plan; each change is in the lake's table `changes` first | see why it stopped; clear it to go on |
+| `apply` | applies the plan; each change is in the lake's table `changes` first | see why it stopped; clear it after `restore` |
 | `restore` | takes back throttles and moves in flight, also after a failure | clear it; `health_pulse` does it, too |
 | `verify` | takes a snapshot, one Spark job; says per finding whether it is gone | its log names the findings that are left |
 
-**`apply` stopped or was killed**: complete steps stay. Cleared, it reads the table `changes` and the cluster, and goes on. If the
-cluster was changed by others since, the plan is refused as stale: trigger a new run. To go back, trigger a run with `undo`.
+**`apply` stopped or was killed**: complete steps stay. Cleared, it reads the table `changes` and the cluster, and goes on. After
+a stop it only takes back until `restore` has succeeded. If the cluster was changed by others since, the plan is refused as stale:
+trigger a new run. To go back, trigger a run with `undo`.
 
 **The scheduler was killed**: the task `restore` of `health_pulse` and of `lake_upkeep` takes back what was left.
 

@@ -22,7 +22,7 @@ from durability.apply.cluster import (
     TopicPartition,
 )
 from durability.apply.outage import Decision, Facts, Key, Value
-from durability.apply.record import Changes
+from durability.apply.record import REASSIGN, SET_CONFIG, Changes
 from durability.errors import Unreachable
 from durability.plain import plain
 from durability.remedies.plans import Broker, Placement
@@ -32,6 +32,9 @@ OUTAGE = "rack-outage"
 TOPICS_AT_ONCE = 100
 ROUNDS = 3
 """How often a topic is decided again if it changed between the decision and the change."""
+OF_PLAN = (
+    "plan {} changed it and isn't taken back yet: clear the task `restore` of its run of `remediate`, then run again"
+)
 ADD, LOWER, BACK = "add-replicas", "lower", "restore"
 
 Entries = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -130,8 +133,13 @@ class Outcome:
 def change(
     cluster: Cluster, changes: Changes, entries: Entries, known: Known, give_up_elr: bool, throttle: int | None = None
 ) -> Outcome:
-    """Changes the topics that still need it. The cluster must be claimed. throttle: bytes per second and broker; None: none."""
-    outcome = Outcome()
+    """Changes the topics that still need it. The cluster must be claimed. throttle: bytes per second and broker; None: none.
+
+    A topic with a change of another plan is held: what either puts back would undo what the other did.
+    """
+    plans = _plans(cluster, changes)
+    outcome = Outcome(held={topic: OF_PLAN.format(plans[topic]) for topic in sorted(plans.keys() & entries.keys())})
+    entries = {topic: entry for topic, entry in entries.items() if topic not in plans}
     placement: Placement | None = None
     for batch in batches(sorted(entries)):
         changes.renew()
@@ -145,6 +153,14 @@ def change(
         for topic in waiting:
             outcome.failed[topic] = "it changes all the time, so nothing was done. Run again"
     return outcome
+
+
+def _plans(cluster: Cluster, changes: Changes) -> dict[str, str]:
+    """The topics with values or moves of a plan that isn't taken back yet, and the plan's id."""
+    plans = changes.others(cluster.read([]).cluster_id)
+    return {
+        topic: p.plan for p in plans for row in p.rows if row.kind in (REASSIGN, SET_CONFIG) for topic in row.topics
+    }
 
 
 def _make(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from durability.apply import throttles
 from durability.apply.cluster import Cluster, Reading, Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.partitions import Place, named, place
 from durability.apply.plan_files import PlanFiles
-from durability.apply.record import DONE, Row
+from durability.apply.record import DONE, SET_CONFIG, Row
 from durability.apply.settings import CLUSTER_WIDE, Key, described, minimums, of_topic, values
 from durability.plain import plain
 from durability.remedies.change.model import Move, Step
@@ -18,6 +19,8 @@ from durability.remedies.change.model import Move, Step
 NOT_LED = "no controller leads, or only a minority of the quorum is up"
 DISK_MARGIN = 0.1
 """The part of a broker's usable bytes that stays free: partitions grow while they are copied. The plan has its own margin."""
+PAUSE = 1.0
+"""Seconds until a partition that differs is looked at again."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Checked:
 def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapping[str, Row]) -> Checked:
     """Compares the cluster with the plan. All differences are told together.
 
-    pending: the steps that aren't complete, in order. Brokers that one of them waits for may be down.
+    pending: the steps that aren't complete, in order. Brokers that one of them waits for may be down. If there are none, only
+    what the plan made is compared.
     rows: newest row by change. Steps that a killed run began may be complete, partly complete or running.
     """
     reading = cluster.read(plan.topics)
@@ -40,6 +44,12 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
         now = "unknown" if reading.cluster_id is None else plain(reading.cluster_id)
         text = f"this is another cluster: its Kafka cluster id is {now}, and the plan is for {plain(plan.cluster_id)}"
         return Checked(reading, problems=[text])
+    if [*_moved(plan.steps, reading, rows)]:  # a broker may show old replicas for a while
+        time.sleep(PAUSE)
+        reading = cluster.read(plan.topics)
+    stale = [*_moved(plan.steps, reading, rows), *changed(plan, plan.steps, cluster, rows)]
+    if not pending:
+        return Checked(reading, problems=stale)
     waited = {broker for step in pending if step.kind == "wait" for broker in step.brokers}
     moves = [move for step in pending for move in step.moves]
     brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(reading.live)]
@@ -48,8 +58,7 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     problems = [] if reading.led else [f"{NOT_LED}: wait until it is back"]
     problems += _down(moves, reading.live, waited)
     problems += _foreign_moves(reading, plan.steps, rows)
-    problems += _moved(pending, reading, rows)
-    problems += changed(plan, pending, cluster, rows)
+    problems += stale
     problems += throttles.foreign(overrides, rows, {move.topic for move in moves})
     unknown = sorted({move.topic for move in moves if least[move.topic] is None and of_topic(move.topic) in overrides})
     problems += [f"the min.insync.replicas of topic {plain(name)} is unknown: make a new plan" for name in unknown]
@@ -75,26 +84,28 @@ def _foreign_moves(reading: Reading, steps: Iterable[Step], rows: Mapping[str, R
             yield f"a reassignment of {named(name)} is running that isn't this plan's: wait until it ends, or cancel it"
 
 
-def _moved(pending: Iterable[Step], reading: Reading, rows: Mapping[str, Row]) -> Iterator[str]:
-    """Partitions that have neither the replicas from before the plan nor those that a step of it gives them."""
-    for step in pending:
-        expected = [*Place] if step.id in rows else [Place.BEFORE]
+def _moved(steps: Iterable[Step], reading: Reading, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Partitions that have neither the replicas from before the plan nor those that a step of it gives, or gave them."""
+    for step in steps:
+        done = step.id in rows and rows[step.id].state == DONE
+        expected = [Place.AFTER] if done else [*Place] if step.id in rows else [Place.BEFORE]
         for move in step.moves:
             name = TopicPartition(move.topic, move.partition)
             now = reading.partitions.get(name)
             if now is None:
                 yield f"stale: {named(name)} doesn't exist any more. Make a new plan"
             elif place(now, move.before, move.after) not in expected:
-                yield f"stale: {named(name)} has {_replicas(now)}, and the plan rests on {[*move.before]}. Make a new plan"
+                rests = f"gave it {[*move.after]}" if done else f"rests on {[*move.before]}"
+                yield f"stale: {named(name)} has {_replicas(now)}, and the plan {rests}. Make a new plan"
 
 
 def _replicas(now: Replicas) -> str:
     return f"the replicas {[*now.replicas]}" + (" and is being reassigned" if now.moving else "")
 
 
-def changed(plan: PlanFiles, pending: Iterable[Step], cluster: Cluster, rows: Mapping[str, Row]) -> list[str]:
-    """Settings that have neither the value from before the plan nor one that a step of it sets."""
-    keys = dict.fromkeys((setting.topic, setting.name) for step in pending for setting in step.settings)
+def changed(plan: PlanFiles, steps: Iterable[Step], cluster: Cluster, rows: Mapping[str, Row]) -> list[str]:
+    """Settings of the steps that have neither the value from before the plan nor one that a step of it sets, or has set."""
+    keys = dict.fromkeys((setting.topic, setting.name) for step in steps for setting in step.settings)
     expected, now = _expected(plan, rows), values(cluster, keys)
     found = []
     for topic, name in keys:
@@ -111,12 +122,14 @@ def _expected(plan: PlanFiles, rows: Mapping[str, Row]) -> dict[Key, set[str | N
     """The values that each setting of the plan may have now, by topic and name."""
     found = {key: {value} for key, value in plan.before.items()}
     for step in plan.steps:
+        row = rows.get(step.id)
+        if row is None or row.kind != SET_CONFIG:
+            continue
+        taken = {(value["topic"], value["name"]) for value in row.becomes}  # maybe not all that the step has
         for setting in step.settings:
             key = (setting.topic, setting.name)
-            if step.id in rows and rows[step.id].state == DONE:
-                found[key] = {setting.value}
-            elif step.id in rows:
-                found[key] |= {setting.was, setting.value}
+            if key in taken:
+                found[key] = {setting.value} if row.state == DONE else found[key] | {setting.was, setting.value}
     return found
 
 

@@ -8,6 +8,9 @@ cluster, so it knows what was meant and how far it is. JSON of `was` and `become
 - reassign: {"placements": [{topic, partition, replicas}], "min_isr": {topic: number or null}}; min_isr only in `was`
 - throttle: a list of {type, name, setting, value}: the settings of brokers and topics (`durability.apply.throttles`)
 - elect-leaders: a list of {topic, partition, leader}
+- begin: `was` is {"kafka_cluster_id": Kafka's id, "troubled": {topic: [partition]}}. troubled: the partitions that were offline
+  or under their min ISR when the run began, and are since. It is no change, but what each later try of the run needs
+- stop: null; `said` is why the plan stopped. It is open until `restore` ends it, so that a retry doesn't go on
 """
 
 from __future__ import annotations
@@ -17,20 +20,21 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from durability.errors import Unreachable
-from durability.lake.change_table import CHANGES, DONE, INTENDED, LEFT, UNDONE
+from durability.lake.change_table import CHANGES, DONE, INTENDED, LEFT, RACK_OUTAGE, UNDONE
 
 if TYPE_CHECKING:
     from durability.lake import Lake
 
 CLAIM, SET_CONFIG, REASSIGN, THROTTLE, ELECT = "claim", "set-config", "reassign", "throttle", "elect-leaders"
-"""Values of `kind`."""
+BEGIN, STOP = "begin", "stop"
+"""Values of `kind`. BEGIN and STOP are also values of `change`: a plan has one of each."""
 LEASE = timedelta(minutes=15)
 """A claim that is older than this, and wasn't renewed, is over: its run was killed."""
 RENEWED_AFTER = timedelta(minutes=5)
@@ -65,11 +69,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A plan of which a run was killed, or could not take back everything."""
+    """A plan with changes to finish or take back.
+
+    rows: of these changes. kafka_cluster_id: Kafka's id of the cluster that was changed; None if the plan has no row of it.
+    """
 
     cluster: str
     purpose: str
     plan: str
+    rows: tuple[Row, ...] = field(default=(), compare=False, repr=False)
+    kafka_cluster_id: str | None = field(default=None, compare=False)
 
 
 class Changes:
@@ -146,6 +155,11 @@ class Changes:
             self._check(now)
             self._renewed = now
 
+    def check(self) -> None:
+        """Call it right before a change. Raises Unreachable if the claim is over. Renews it if that is due."""
+        self.renew()
+        self._check(datetime.now(UTC))
+
     def release(self) -> None:
         """Ends the claim. Without one it does nothing."""
         if self._renewed is not None:
@@ -188,6 +202,15 @@ class Changes:
         """The newest row of each change of the plan, by `change`, without claims."""
         return dict(self._read() if self._renewed is None else self._rows)
 
+    def others(self, kafka_cluster_id: str | None) -> list[Unfinished]:
+        """The other plans with changes to finish or take back.
+
+        A plan that changed a cluster with another Kafka id is left out: the Connection led to it then.
+        """
+        own = Unfinished(self.cluster, self.purpose, self.plan)
+        plans = unfinished(self._lake, self.cluster, claimed=True)
+        return [plan for plan in plans if plan != own and plan.kafka_cluster_id in (None, kafka_cluster_id)]
+
     def intend(
         self, step: str, change: str, kind: str, topics: Iterable[str], was: Any, becomes: Any, said: str | None = None
     ) -> None:
@@ -195,9 +218,17 @@ class Changes:
 
         Raises Unreachable if the claim is over.
         """
-        self._claimed_at()
-        self._check(datetime.now(UTC))
+        self.check()
         self._add(Row(step, change, kind, INTENDED, tuple(topics), was, becomes, said, self.run_id, self._next()))
+
+    def begin(self, kafka_cluster_id: str | None, troubled: Iterable[tuple[str, int]]) -> None:
+        """Writes the row BEGIN of this run. troubled: topics and partitions."""
+        self.check()
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in sorted(troubled):
+            by_topic.setdefault(topic, []).append(partition)
+        was = {"kafka_cluster_id": kafka_cluster_id, "troubled": by_topic}
+        self._add(Row("", BEGIN, BEGIN, DONE, (), was, None, None, self.run_id, self._next()))
 
     def done(self, change: str, said: str | None = None) -> None:
         """The change is made."""
@@ -212,7 +243,7 @@ class Changes:
         self._close(change, LEFT, said)
 
     def _close(self, change: str, state: str, said: str | None) -> None:
-        self._claimed_at()
+        self.check()
         row = self._rows[change]
         self._add(
             Row(
@@ -297,10 +328,13 @@ def on_the_way(until: str | None, rows: Mapping[str, Row]) -> bool:
     return until is not None and (until not in rows or rows[until].state != DONE)
 
 
-def unfinished(lake: Lake, cluster: str | None = None) -> list[Unfinished]:
-    """The plans with changes to finish or take back that no run works on now, by cluster and plan."""
+def unfinished(lake: Lake, cluster: str | None = None, *, claimed: bool = False) -> list[Unfinished]:
+    """The plans with changes to finish or take back, by cluster and plan.
+
+    claimed: also those of clusters that a run changes now.
+    """
     rows = _scan(lake) if cluster is None else _scan(lake, cluster=cluster)
-    busy = {row["cluster"] for row in live_claims(rows, datetime.now(UTC))}
+    busy = set() if claimed else {row["cluster"] for row in live_claims(rows, datetime.now(UTC))}
     of_plans: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         if row["cluster"] not in busy:
@@ -308,8 +342,12 @@ def unfinished(lake: Lake, cluster: str | None = None) -> list[Unfinished]:
     found = []
     for names, of_plan in sorted(of_plans.items()):
         state = newest(of_plan)
-        if any(is_open(row, state) for row in state.values()):
-            found.append(Unfinished(*names))
+        # A rack outage puts its changes back after the outage, however complete they are.
+        in_outage = names[1] == RACK_OUTAGE
+        opened = [row for row in state.values() if is_open(row, state) or (in_outage and row.state == DONE)]
+        if opened:
+            kafka_id = state[BEGIN].was["kafka_cluster_id"] if BEGIN in state else None
+            found.append(Unfinished(*names, tuple(opened), kafka_id))
     return found
 
 

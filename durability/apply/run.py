@@ -2,25 +2,29 @@
 
 Each step reads the cluster first, so it can be begun again after a kill at any point. A step whose row is `done` isn't begun
 again. If a step can't go on, what is in flight is taken back. Steps that are complete stay.
+
+A stop stays a stop: until `restore` ended it, `apply` only takes back. So a retry that nobody asked for doesn't go on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from durability.apply import throttles
+from durability.apply import min_isr, throttles
+from durability.apply.claimed import ClaimedCluster
 from durability.apply.cluster import Cluster, Reading, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
 from durability.apply.plan_files import PlanFiles
 from durability.apply.preflight import Checked, changed, check
-from durability.apply.record import DONE, ELECT, INTENDED, REASSIGN, SET_CONFIG, THROTTLE, Changes, Row, is_open
-from durability.apply.settings import make, of_topic
+from durability.apply.record import DONE, ELECT, INTENDED, REASSIGN, SET_CONFIG, STOP, THROTTLE, Changes, Row, is_open
+from durability.apply.settings import CLUSTER_WIDE, Key, make, minimums, of_topic, values
 from durability.apply.stop import Stopped
 from durability.apply.take_back import take_back
 from durability.apply.watch import Options, Watch
 from durability.errors import Refused, Unreachable
+from durability.lake.change_table import RACK_OUTAGE
 from durability.plain import plain
 from durability.remedies.change.model import MIN_ISR, Move, Step
 
@@ -46,16 +50,18 @@ def apply(
     """Applies the plan, or what is left of it. It claims the cluster, and releases it at the end.
 
     report: takes lines of progress.
-    Raises Refused if the cluster differs from what the plan rests on; this try has changed nothing then. Raises Unreachable if
-    the cluster or the lake doesn't answer, or while another run changes the cluster. Run it again then: it goes on, or call
-    `restore`.
+    Raises Refused if the cluster differs from what the plan rests on, or if another plan isn't taken back yet; this try has
+    changed nothing then. Raises Unreachable if the cluster or the lake doesn't answer, or while another run changes the cluster.
+    Run it again then: it goes on, or call `restore`. After a stop, call `restore` before it is run again.
     """
     with changes.claimed():
-        return _Run(plan, cluster, changes, options, report).run()
+        return _Run(plan, ClaimedCluster(cluster, changes), changes, options, report).run()
 
 
 def restore(cluster: Cluster, changes: Changes) -> list[str]:
-    """Takes back what is left of a run: moves in flight, values on the way, throttles. Returns sentences about what stays.
+    """Takes back what is left of a run: moves in flight, values on the way, throttles. Then a stop of it is over.
+
+    Returns sentences about what stays.
 
     It can be repeated, and does nothing if nothing is left. Raises Unreachable as `apply` does.
     """
@@ -63,7 +69,16 @@ def restore(cluster: Cluster, changes: Changes) -> list[str]:
     if not any(is_open(row, rows) for row in rows.values()):
         return []
     with changes.claimed():
-        return take_back(cluster, changes)
+        left = take_back(ClaimedCluster(cluster, changes), changes)
+        if _stop(changes) is not None:
+            changes.done(STOP, rows[STOP].said)
+        return left
+
+
+def _stop(changes: Changes) -> Row | None:
+    """The stop that isn't over."""
+    row = changes.state().get(STOP)
+    return row if row is not None and row.state == INTENDED else None
 
 
 class _Run:
@@ -82,13 +97,14 @@ class _Run:
         pending = list(in_turn(self.plan.steps, self.changes.state()))
         left_to_do = {step.id for step in pending}
         done = [step.id for step in self.plan.steps if step.id not in left_to_do]
+        if (stop := _stop(self.changes)) is not None:
+            return Outcome(done, stop.step, stop.said, take_back(self.cluster, self.changes))
+        checked = self._check(pending)
+        others = self._others() if pending else ()
+        if problems := [*others, *checked.problems]:
+            raise Refused(f"cluster {self.plan.cluster}: plan {self.plan.id} can't be applied: {listed(problems)}")
         if not pending:
             return Outcome(done, left=take_back(self.cluster, self.changes))
-        checked = self._check(pending)
-        if checked.problems:
-            raise Refused(
-                f"cluster {self.plan.cluster}: plan {self.plan.id} can't be applied: {listed(checked.problems)}"
-            )
         self.watch = Watch(self.plan.topics, self.cluster, self.changes, self.options, self.report, checked)
         left = self._unthrottle()
         for number, step in enumerate(pending):
@@ -98,6 +114,7 @@ class _Run:
                     if checked.problems:
                         raise Stopped(listed(checked.problems))
                 self.watch.least = checked.least
+                self.watch.guard(checked.reading)
                 self.report(f"{step.id}: begins")
                 left += self._step(step)
             except Stopped as why:
@@ -109,9 +126,18 @@ class _Run:
     def _check(self, pending: Sequence[Step]) -> Checked:
         return check(self.plan, pending, self.cluster, self.changes.state())
 
+    def _others(self) -> Iterator[str]:
+        """Other plans that aren't taken back yet: what is put back later would undo what this one does."""
+        for other in self.changes.others(self.plan.cluster_id):
+            if other.purpose == RACK_OUTAGE:
+                yield "a rack outage changed topics that aren't as before yet: wait until the run of `rack_outage` has ended"
+            else:
+                yield f"plan {other.plan} isn't taken back yet: clear the task `restore` of its run, or wait for `health_pulse`"
+
     def _stopped(self, done: list[str], step: Step, why: str, left: list[str]) -> Outcome:
         self.report(f"{step.id}: stopped: {why}")
         try:
+            self.changes.intend(step.id, STOP, STOP, [], None, None, why)
             return Outcome(done, step.id, why, left + take_back(self.cluster, self.changes))
         except (Refused, Unreachable) as error:
             raise type(error)(f"step {step.id} stopped: {why}. It isn't taken back yet: {error}") from error
@@ -131,41 +157,66 @@ class _Run:
     def _begin(self, step: Step, kind: str, was: Any, becomes: Any) -> None:
         """Writes the row of a step's change, unless a killed run did."""
         row = self.changes.state().get(step.id)
-        if row is None or row.state != INTENDED:
+        if row is None or row.state != INTENDED or row.becomes != becomes:
             self.changes.intend(step.id, step.id, kind, step.topics, was, becomes)
 
     # Settings
 
     def _set(self, step: Step) -> None:
+        later = self._later(step)
+        step = self._needed(step, later)
+        if not step.settings:
+            return self.report(f"{step.id}: isn't needed any more")
         of_min_isr = {setting.topic for setting in step.settings if setting.name == MIN_ISR and setting.topic}
+        raised = self._raised(step)
 
         def obstacles(reading: Reading) -> list[str]:
             found = elr_at_risk(reading, of_min_isr)
-            return found or (out_of_sync(reading, of_min_isr) if step.kind == "raise-min-isr" else [])
+            return found or out_of_sync(reading, raised) or min_isr.too_few(reading, raised)
 
         self.watch.until(obstacles, self.options.stall_seconds)
-        later = self._later(step)
         was = [{"topic": s.topic, "name": s.name, "value": s.was} for s in step.settings]
         becomes = [
             {"topic": s.topic, "name": s.name, "value": s.value, "until": later.get((s.topic, s.name))}
             for s in step.settings
         ]
         self._begin(step, SET_CONFIG, was, becomes)
-        found = obstacles(self.watch.look()) + changed(self.plan, [step], self.cluster, self.changes.state())
-        if found:
+        reading = self.watch.look()
+        lowered = [setting for setting in step.settings if (setting.topic, setting.name) in later]
+        found = obstacles(reading) + min_isr.weakened(lowered, self.plan.steps, reading, self.watch.least)
+        if found := found + changed(self.plan, [step], self.cluster, self.changes.state()):
             raise Stopped(listed(found))
         wanted = [SettingChange(of_topic(s.topic), s.name, s.value) for s in step.settings]
         if refused := make(self.cluster, wanted):
             raise Stopped(f"the cluster refuses a setting: {listed(refused)}")
         self.changes.done(step.id)
 
-    def _later(self, step: Step) -> dict[tuple[str | None, str], str]:
-        """By topic and name, the next step that changes a setting again."""
-        found: dict[tuple[str | None, str], str] = {}
+    def _later(self, step: Step) -> dict[Key, str]:
+        """By topic and name, the next step that changes a setting of this one again."""
+        own = {(setting.topic, setting.name) for setting in step.settings}
+        found: dict[Key, str] = {}
         for other in self.plan.steps[self.plan.steps.index(step) + 1 :]:
             for setting in other.settings:
-                found.setdefault((setting.topic, setting.name), other.id)
+                if (key := (setting.topic, setting.name)) in own:
+                    found.setdefault(key, other.id)
         return found
+
+    def _needed(self, step: Step, later: Mapping[Key, str]) -> Step:
+        """The step without values that were put back, and that a later step replaces, but no move needs any more."""
+        if not later:
+            return step
+        moving, now = min_isr.moving(self.plan.steps, self.watch.look()), values(self.cluster, later)
+        over = {key for key in later if key[0] not in moving}
+        kept = [s for s in step.settings if (s.topic, s.name) not in over or now.get((s.topic, s.name)) != s.was]
+        return replace(step, settings=tuple(kept))
+
+    def _raised(self, step: Step) -> dict[str, int | None]:
+        """By topic, the min.insync.replicas after a step that raises it; None if unknown."""
+        if step.kind != "raise-min-isr":
+            return {}
+        becomes = {of_topic(s.topic): {MIN_ISR: s.value} for s in step.settings if s.value is not None}
+        default = self.cluster.overrides([CLUSTER_WIDE])
+        return minimums({**default, **becomes}, [s.topic for s in step.settings if s.topic], self.plan.inherited)
 
     # Moves
 

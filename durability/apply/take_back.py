@@ -12,9 +12,21 @@ from typing import Any
 from durability.apply import throttles
 from durability.apply.cluster import Cluster, Reading, Replicas, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
-from durability.apply.record import ELECT, INTENDED, REASSIGN, SET_CONFIG, THROTTLE, Changes, Row, is_open, on_the_way
+from durability.apply.record import (
+    BEGIN,
+    ELECT,
+    INTENDED,
+    REASSIGN,
+    SET_CONFIG,
+    STOP,
+    THROTTLE,
+    Changes,
+    Row,
+    is_open,
+    on_the_way,
+)
 from durability.apply.settings import Key, described, make, of_topic, values
-from durability.errors import Unreachable
+from durability.errors import Refused, Unreachable
 from durability.plain import plain
 from durability.remedies.change.model import MIN_ISR
 
@@ -27,15 +39,17 @@ FEWER = "without the replicas that are added, fewer would be in sync than acks=a
 
 
 def take_back(cluster: Cluster, changes: Changes) -> list[str]:
-    """Takes back all open changes. Returns sentences about what stays, and why.
+    """Takes back all open changes. Returns sentences about what stays, and why. A stop stays open: `run.restore` ends it.
 
-    It can be repeated. Raises Unreachable if no controller leads: nothing can be changed then.
+    It can be repeated. Raises Unreachable if no controller leads: nothing can be changed then. Raises Refused for another cluster
+    than the one that was changed.
     """
     rows = changes.state()
-    opened = [row for row in rows.values() if is_open(row, rows)]
+    opened = [row for row in rows.values() if is_open(row, rows) and row.kind != STOP]
     if not opened:
         return []
     reading = cluster.read([])
+    _same_cluster(reading, changes, rows)
     if not reading.led:
         raise Unreachable(
             f"cluster {changes.cluster}: no controller leads, so nothing can be taken back. Try again later"
@@ -54,6 +68,16 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
         else:
             changes.undone(row.change, "an election isn't taken back")
     return left
+
+
+def _same_cluster(reading: Reading, changes: Changes, rows: Mapping[str, Row]) -> None:
+    """Raises Refused unless it is the cluster that was changed: the Connection may lead to another one by now."""
+    if BEGIN in rows and reading.cluster_id != (changed := rows[BEGIN].was["kafka_cluster_id"]):
+        now = "unknown" if reading.cluster_id is None else plain(reading.cluster_id)
+        raise Refused(
+            f"cluster {changes.cluster}: nothing is taken back, because this is another cluster: its Kafka cluster id is {now},"
+            f" and plan {changes.plan} changed {plain(changed)}. Let the Connection lead to that one, and restore again"
+        )
 
 
 def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from durability.apply.cluster import Cluster, Reading, TopicPartition
 from durability.apply.partitions import Place, listed, named, place, troubled
 from durability.apply.preflight import NOT_LED, Checked
-from durability.apply.record import Changes
+from durability.apply.record import BEGIN, Changes
 from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
 
@@ -52,8 +52,8 @@ class Progress:
 class Watch:
     """Reads the cluster again and again for the steps of one run.
 
-    topics: of the plan. checked: the reading at the start of the run. Partitions that are offline or under their min ISR there
-    don't stop it.
+    topics: of the plan. checked: the reading at the start of this try. Partitions that were offline or under their min ISR when
+    the run began, and are since, don't stop it.
     """
 
     def __init__(
@@ -67,7 +67,15 @@ class Watch:
     ):
         self.topics, self.cluster, self.changes, self.options, self.report = topics, cluster, changes, options, report
         self.least = checked.least
-        self._troubled = frozenset(troubled(checked.reading, checked.least))
+        self._troubled = self._at_the_beginning(checked.reading)
+
+    def _at_the_beginning(self, reading: Reading) -> set[TopicPartition]:
+        """The partitions that don't stop the run. The record has them: a retry must not excuse what stopped an earlier try."""
+        row = self.changes.state().get(BEGIN)
+        if row is None or row.run_id != self.changes.run_id:
+            self.changes.begin(reading.cluster_id, now := troubled(reading, self.least))
+            return now
+        return {TopicPartition(topic, n) for topic, numbers in row.was["troubled"].items() for n in numbers}
 
     def look(self, brokers: Collection[int] = ()) -> Reading:
         """A fresh reading of the plan's topics. brokers: that must be up. It renews the claim if that is due.
@@ -84,9 +92,16 @@ class Watch:
         return reading
 
     def guard(self, reading: Reading) -> None:
-        """Raises Stopped if a partition has become offline or under its min ISR since the start of the run."""
-        if new := sorted(troubled(reading, self.least) - self._troubled):
+        """Raises Stopped if a partition has become offline or under its min ISR since the run began.
+
+        A partition that recovered is guarded from then on.
+        """
+        now = troubled(reading, self.least)
+        if new := sorted(now - self._troubled):
             raise Stopped(listed([f"{named(name)} is offline or under its min.insync.replicas" for name in new]))
+        if recovered := (self._troubled & reading.partitions.keys()) - now:
+            self._troubled -= recovered
+            self.changes.begin(reading.cluster_id, self._troubled)
 
     def until(self, obstacles: Callable[[Reading], Sequence[str]], seconds: float) -> Reading:
         """The first reading without obstacles. Raises Stopped with the obstacles if that takes longer."""

@@ -301,6 +301,7 @@ def change(
     Refused, after all others were changed, if the cluster refuses a topic's change.
     """
     from durability.apply import outage_run
+    from durability.apply.claimed import ClaimedCluster
 
     lake = work.settings.open_lake()
     entries, knows_racks = _asked(lake, work.cluster, Ids(assessed["run_id"], assessed["result_id"]), assessed["lost"])
@@ -308,7 +309,8 @@ def change(
     known = _known_for_changes(lake, snapshot, knows_racks)
     changes = work.changes()
     with work.reached(connect, allows) as cluster, changes.claimed():
-        outcome: Outcome = outage_run.change(cluster, changes, entries, known, give_up_elr, work.throttle)
+        held = ClaimedCluster(cluster, changes)
+        outcome: Outcome = outage_run.change(held, changes, entries, known, give_up_elr, work.throttle)
     done = dict(outcome.topics)
     summary.text = ", ".join(f"{counted(n, 'topic')}: {act}" for act, n in sorted(done.items())) or "nothing changed"
     summary.problems += _told(outcome.held)
@@ -328,22 +330,24 @@ def is_open(work: Work) -> bool:
 def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
     """Can anything be put back now? Throttles of replicas that were added are, once these are in sync."""
     from durability.apply import outage_run, outage_throttle
+    from durability.apply.claimed import ClaimedCluster
 
     changes = work.changes()
     with work.reached(connect, allows) as cluster:
         if outage_throttle.open_rows(changes):
             with changes.claimed():
-                summary.problems += outage_throttle.lift(cluster, changes)
+                summary.problems += outage_throttle.lift(ClaimedCluster(cluster, changes), changes)
         return outage_run.is_ready(cluster, changes, work.known())
 
 
 def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
     """Puts back what can be put back now. Is everything back?"""
     from durability.apply import outage_run, outage_throttle
+    from durability.apply.claimed import ClaimedCluster
 
     changes = work.changes()
     with work.reached(connect, allows) as cluster, changes.claimed():
-        restored: Restored = outage_run.restore(cluster, changes, work.known(), work.throttle)
+        restored: Restored = outage_run.restore(ClaimedCluster(cluster, changes), changes, work.known(), work.throttle)
         throttled = bool(outage_throttle.open_rows(changes))
     waiting = ""
     if restored.waiting:

@@ -153,7 +153,7 @@ def approval(approved: Mapping[str, Any] | None, of: str) -> Approval | None:
 class ApplyOperator(PlannedStep):
     """Applies the plan. Returns the ids of the steps that are complete, and what was left as others changed it.
 
-    Fails if the application stopped. A cleared or restarted task goes on where the earlier one was.
+    Fails if the application stopped. A restarted task goes on where the earlier one was. A stopped one does after `restore`.
     """
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.support.fake_cluster import Killed, MemoryLake
 FAST = Options(throttle=50_000_000, stall_seconds=60, batch_seconds=300, poll_seconds=0.3)
 NEVER_ENDS = Options(throttle=1, stall_seconds=8, batch_seconds=300, poll_seconds=0.3)
 TOPIC = "applied"
-BEFORE, AFTER = [(1, 2), (2, 3)], [(1, 2, 4), (5, 3)]
+BEFORE, AFTER = [(1, 2), (2, 3)], [(1, 2, 4), (5, 3, 1)]
 OWN = {TOPIC: {MIN_ISR: "3"}}
 """The settings that the topic and the brokers have of their own, before the plan and after it."""
 
@@ -96,6 +96,7 @@ def test_a_killed_run_is_taken_back_and_a_stopped_one_finished(kafka, plan):
         kafka.restart_broker(5)
         kafka.wait_for_full_isr()
 
+        assert restore(cluster, changes()) == []
         outcome = apply(plan, cluster, changes(), FAST, said.append)
         assert (outcome.stopped, outcome.left, len(outcome.done)) == (None, [], 4)
         assert state(cluster) == (AFTER, OWN)

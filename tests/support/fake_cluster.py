@@ -81,8 +81,8 @@ class MemoryLake:
         return SimpleNamespace(to_pylist=lambda: [dict(row) for row in rows])
 
     def states(self) -> dict[str, str]:
-        """The newest state by change."""
-        return {row["change"]: row["state"] for row in self.rows if row["kind"] != "claim"}
+        """The newest state by change, without rows that change nothing."""
+        return {row["change"]: row["state"] for row in self.rows if row["kind"] not in ("claim", "begin", "stop")}
 
 
 def _equal(where) -> dict[str, str]:

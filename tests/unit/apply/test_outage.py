@@ -11,8 +11,8 @@ import pytest
 from durability.apply import outage, outage_run
 from durability.apply.cluster import Reading, Replicas, ResourceType, TopicPartition
 from durability.apply.outage_run import OUTAGE, Known
-from durability.apply.record import Changes
-from durability.lake.change_table import CHANGES, DONE, LEFT, RACK_OUTAGE, UNDONE
+from durability.apply.record import SET_CONFIG, THROTTLE, Changes
+from durability.lake.change_table import CHANGES, DONE, LEFT, RACK_OUTAGE, REMEDIATE, UNDONE
 from durability.remedies.plans import Broker, Placement
 
 RACKS = {1: "a", 4: "a", 2: "b", 5: "b", 3: "c", 6: "c"}
@@ -285,6 +285,28 @@ def test_nothing_is_moved_where_others_throttle():
     world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
     assert set(outcomes[0].failed) == {"inherits", "stated"} and "others throttle" in outcomes[0].failed["stated"]
     assert world.replicas == World(True).replicas and world.states() == {UNDONE}
+
+
+def test_topics_that_a_plan_changed_are_held_until_it_is_taken_back():
+    world, outcomes = World(False), []
+    values = [{"topic": "stated", "name": MIN, "value": value, "until": "2-raise"} for value in "32"]
+    plan = Changes(world, "eu", REMEDIATE, "p", "r", None)
+    with plan.claimed():
+        plan.begin("id", [])
+        plan.intend("1-lower", "1-lower", SET_CONFIG, ["stated"], *([value] for value in values))
+        plan.done("1-lower")
+        plan.intend("2-reassign", "throttle:2-reassign", THROTTLE, ["inherits"], [], [])
+
+    def change(changes):
+        outcomes.append(outage_run.change(world, changes, entries(False), known(False), False))
+
+    world.run(None, False, change)
+    assert outcomes[0].held == {"stated": outage_run.OF_PLAN.format("p")} and outcomes[0].topics == {"lower": 1}
+    assert world.own["stated"][MIN] == "2" and world.own["inherits"] == {MIN: "1"}
+    with plan.claimed():
+        plan.undone("1-lower")
+    world.run(None, False, change)  # its own rows hold nothing
+    assert outcomes[1].held == {} and world.own["stated"][MIN] == "1"
 
 
 def test_it_waits_for_the_rack_and_leaves_what_others_set():

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from durability.apply import record, settings, take_back
+from durability.apply import preflight, record, settings, take_back
 from durability.apply.cluster import Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.plan_files import PlanFiles
 from durability.apply.record import Approval, Changes
@@ -32,7 +32,7 @@ FINAL = {A0: (1, 2, 4), A1: (2, 3, 5), B0: (4, 2, 3), C0: (1, 2, 3)}
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
-    for module in (settings, take_back):
+    for module in (preflight, settings, take_back):
         monkeypatch.setattr(module, "PAUSE", 0)
 
 
@@ -180,10 +180,10 @@ def test_a_run_killed_at_any_call_is_taken_back_and_can_be_applied_again(after):
 
 def test_a_restore_killed_at_any_call_is_finished_by_the_next_or_by_the_plan():
     ended = False
-    for point in range(80):
+    for point in range(120):
         after, then_apply = point % 2 == 0, point % 4 < 2
         kafka, lake = in_order(cluster(copied=5)), MemoryLake()
-        assert killed(kafka, lake, Life(48)) and kafka.partitions[A0].moving
+        assert killed(kafka, lake, Life(57)) and kafka.partitions[A0].moving
         ended = not killed(kafka, lake, Life(point // 2, after), back=True)
         if not then_apply:
             assert restore(kafka, changes(lake)) == [] and not throttled(kafka), point
@@ -207,6 +207,7 @@ def test_runs_and_restores_killed_again_and_again_end_as_planned():
         for _ in range(chance.randint(2, 6)):
             killed(kafka, lake, Life(chance.randint(0, 70), chance.random() < 0.5), back=chance.random() < 0.4)
         if chance.random() < 0.5:
+            restore(kafka, changes(lake))  # a broker may still show a replica out of sync
             assert restore(kafka, changes(lake)) == [] and not throttled(kafka), seed
             assert kafka.settings[A] == {MIN_ISR: "3"}, seed
         assert applied(kafka, lake).stopped is None and is_final(kafka), seed
@@ -319,7 +320,7 @@ def on(kafka, name: str, act, nth: int = 1):
 
 
 def test_a_cluster_that_differs_is_refused_with_all_differences_and_nothing_is_changed():
-    kafka, lake = cluster(usable={4: 150, 5: None}), MemoryLake()
+    kafka, lake = cluster(usable={4: 150, 5: None}, copied=0), MemoryLake()
     kafka.lose(6)
     kafka.partitions[A1] = Replicas((3, 2), (3, 2), 3)
     kafka.partitions[B0] = replace(kafka.partitions[B0], replicas=(1, 2, 3, 5), adding=(5,))
@@ -363,7 +364,7 @@ def test_a_cluster_that_differs_is_refused_with_all_differences_and_nothing_is_c
 def test_topics_that_the_plan_does_not_name_may_change():
     kafka, lake = cluster(), MemoryLake()
     kafka.partitions |= {
-        TopicPartition("a", 2): Replicas((4, 5), (4, 5), 4),
+        TopicPartition("b", 1): Replicas((4, 5), (4, 5), 4),
         TopicPartition("y", 0): Replicas((1,), (), None),
     }
     kafka.settings[Resource(ResourceType.TOPIC, "y")] = {LIST: "*"}
@@ -390,6 +391,7 @@ def test_moves_that_stall_are_stopped_and_taken_back(others, why):
     assert made(kafka) == [*MADE[:2], "cancel a-0", MADE[4]] and not throttled(kafka)
     assert placed(kafka)[A0] == (1, 2) and kafka.settings[A] == {MIN_ISR: "3"}
     vars(kafka).update({"copied": 60, "written": 0, "usable": {}})
+    assert restore(kafka, changes(lake)) == []
     assert applied(kafka, lake).stopped is None and is_final(kafka)
 
 
@@ -424,6 +426,7 @@ def test_a_lost_target_broker_stops_it():
     outcome = stopped(kafka, lake)
     assert (outcome.stopped, outcome.why) == ("2-reassign", "broker 4 is down") and placed(kafka)[A0] == (1, 2)
     assert outcome.left == ["broker 4 is down: its throttle stays until the next restore"]
+    assert restore(kafka, changes(lake)) == outcome.left
     with pytest.raises(Refused, match="broker 4 is down or fenced"):
         applied(kafka, lake)
     kafka.live |= {4}
@@ -489,6 +492,7 @@ def test_a_foreign_min_isr_survives_a_stop():
     outcome = stopped(kafka, lake)
     assert outcome.left == ["min.insync.replicas of topic a was changed by others to 1, and is left"]
     assert kafka.settings[A] == {MIN_ISR: "1"} and lake.states()["1-lower-min-isr"] == "left"
+    assert restore(kafka, changes(lake)) == []
     with pytest.raises(Refused, match=r"stale: min.insync.replicas of topic a is 1, and the plan rests on 2 or 3"):
         applied(kafka, lake)
 
@@ -499,10 +503,12 @@ def test_min_insync_replicas_stays_while_an_elr_needs_it():
     outcome = stopped(kafka, lake)
     assert (outcome.stopped, outcome.why) == ("1-lower-min-isr", "after 0 s, a-1 has the ELR 3") and made(kafka) == []
     kafka.partitions[A1] = Replicas((2, 3), (), None, elr=(2, 3))
+    lake = MemoryLake()
     assert stopped(kafka, lake).why == "after 0 s, a-1 has no leader" and made(kafka) == []
     kafka.partitions[A1] = Replicas((2, 3), (2, 3), 2, elr=())
+    lake = MemoryLake()
     raced = replace(kafka.partitions[A1], isr=(2,), elr=(3,))
-    on(kafka, "read", lambda: kafka.partitions.update({A1: raced}), nth=3)  # between the intention and the change
+    on(kafka, "read", lambda: kafka.partitions.update({A1: raced}), nth=4)  # between the intention and the change
     outcome = stopped(kafka, lake)
     assert outcome.why in ("a-1 is offline or under its min.insync.replicas", "a-1 has the ELR 3") and made(kafka) == []
     assert lake.states() == {"1-lower-min-isr": "undone"}
@@ -511,10 +517,10 @@ def test_min_insync_replicas_stays_while_an_elr_needs_it():
 def test_min_insync_replicas_rises_only_while_all_replicas_are_in_sync():
     kafka, lake = cluster(), MemoryLake()
     lagging = Replicas((1, 2, 4), (1, 2), 1, elr=())
-    only = (steps()[0], replace(steps()[3], id="2-raise-min-isr"))
-    on(kafka, "change", lambda: kafka.partitions.update({A0: lagging}))
+    only = (*steps()[:2], steps()[3])
+    on(kafka, "change", lambda: kafka.partitions.update({A0: lagging}), nth=3)  # the throttle's deletion
     outcome = stopped(kafka, lake, plan(*only))
-    assert outcome.stopped == "2-raise-min-isr" and outcome.why == "after 0 s, a-0 has replicas 4 out of sync"
+    assert outcome.stopped == "4-raise-min-isr" and outcome.why == "after 0 s, a-0 has replicas 4 out of sync"
     assert kafka.settings[A] == {MIN_ISR: "2"} and outcome.left == [
         "min.insync.replicas of topic a stays 2: a-0 has replicas 4 out of sync. The next restore looks again"
     ]
@@ -533,6 +539,7 @@ def test_a_change_that_the_cluster_refuses_stops_it_and_what_was_made_is_taken_b
     outcome = stopped(kafka, lake)
     assert outcome.stopped == step and why in outcome.why and outcome.left == []
     assert not throttled(kafka) and placed(kafka)[B0] == (1, 2, 3) and kafka.settings[A] == {MIN_ISR: "3"}
+    assert restore(kafka, changes(lake)) == []
     assert record.unfinished(lake) == []
 
 
@@ -541,6 +548,7 @@ def test_a_leader_that_cannot_be_elected_stops_it_and_the_election_is_not_taken_
     kafka.partitions[C0] = Replicas((1, 2, 3), (2, 3), 2)
     outcome = stopped(kafka, lake, plan(Step("1-elect-leaders", "elect-leaders", "", elections=(("c", 0), ("b", 0)))))
     assert outcome.why == "the preferred leader can't be elected of c-0 (PREFERRED_LEADER_NOT_AVAILABLE)"
+    assert restore(kafka, changes(lake)) == []
     assert record.unfinished(lake) == []
 
 
@@ -557,6 +565,7 @@ def test_steps_that_need_a_broker_wait_for_it_and_others_do_not():
     outcome = stopped(kafka, lake, of, replace(QUICK, batch_seconds=0.05))
     assert outcome.done == ["2-reassign"] and (outcome.stopped, outcome.left) == ("1-wait", [])
     assert outcome.why == "after 0 s, broker 6 is down or fenced"
+    assert restore(kafka, changes(lake)) == []
     on(kafka, "read", lambda: vars(kafka).update(live=kafka.live | {6}), nth=4)
     outcome = applied(kafka, lake, of)
     assert outcome.done == ["2-reassign", "1-wait", "3-reassign"] and placed(kafka)[B0] == (6, 2, 3)
