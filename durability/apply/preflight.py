@@ -50,7 +50,7 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     problems += _foreign_moves(reading, plan.steps, rows)
     problems += _moved(pending, reading, rows)
     problems += changed(plan, pending, cluster, rows)
-    problems += throttles.foreign(overrides, rows, {move.topic for move in moves})
+    problems += throttles.foreign(cluster, overrides, rows, {move.topic for move in moves})
     unknown = sorted({move.topic for move in moves if least[move.topic] is None and of_topic(move.topic) in overrides})
     problems += [f"the min.insync.replicas of topic {plain(name)} is unknown: make a new plan" for name in unknown]
     arriving = [move for move in moves if waited.isdisjoint((*move.before, *move.after))]

@@ -96,9 +96,10 @@ class FakeCluster:
     """partitions: their state. bytes: of each partition. copied: bytes per reading of a replica that is added. written: bytes
     that each partition gets per reading.
 
-    refuses: errors by method and then by resource or partition. lag: how many calls of `overrides` still show old settings after
-    a change, and how old the replicas of `read` are, in calls; which partitions move is always known. before_call: runs before
-    each call, with its number and name. made: changes with an effect, as text.
+    silent: brokers that are up and don't state their settings. refuses: errors by method and then by resource or partition.
+    lag: how many calls of `overrides` still show old settings after a change, and how old the replicas of `read` are, in calls;
+    which partitions move is always known. before_call: runs before each call, with its number and name. made: changes with an
+    effect, as text.
     """
 
     partitions: dict[TopicPartition, Replicas]
@@ -110,6 +111,7 @@ class FakeCluster:
     copied: int = 60
     written: int = 0
     usable: dict[int, int | None] = field(default_factory=dict)
+    silent: frozenset[int] = frozenset()
     refuses: dict[str, dict] = field(default_factory=dict)
     lag: int = 0
     before_call: Callable[[int, str], None] = lambda number, name: None
@@ -148,8 +150,8 @@ class FakeCluster:
         found = {}
         for resource in resources:
             of_broker = resource.type is ResourceType.BROKER
-            if of_broker and resource.name and int(resource.name) not in self.live:
-                raise Unreachable(f"broker {resource.name} is down")
+            if of_broker and resource.name and int(resource.name) not in self.live - self.silent:
+                raise Unreachable(f"broker {resource.name} doesn't answer")
             if of_broker or resource.name in topics:
                 found[resource] = dict(shown.get(resource, {}))
         return found
