@@ -32,7 +32,7 @@ class Resource(NamedTuple):
 class Replicas:
     """A partition as the cluster states it now. isr and replicas are in the cluster's order.
 
-    leader: None without one. elr: eligible leader replicas (KIP-966); None if the cluster doesn't state them.
+    leader: None without one. elr: eligible leader replicas (KIP-966), () if the cluster has none; None if unknown.
     adding, removing: of a running reassignment.
     """
 

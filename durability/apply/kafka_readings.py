@@ -19,6 +19,7 @@ from durability.collect.voters import FETCHED_WITHIN, SEEN_WITHIN_MS
 from durability.collect.wire import Wire, batches
 from durability.errors import Refused
 from durability.plain import plain
+from durability.remedies.elr import FEATURE
 
 SINCE = {
     "AlterPartitionReassignments": "2.4",
@@ -73,6 +74,8 @@ async def read(wire: Wire, names: Sequence[str]) -> Reading:
     metadata = await _metadata(wire)
     found = await topics.partitions(wire, with_elr=True, names=names)
     registered, _ = await brokers.registered(wire)
+    stated = found.with_elr and not any(topic.unstated_elrs for topic in found.topics.values())
+    otherwise = None if stated else await _elr_if_unstated(wire)
     partitions = {}
     for name, topic in found.topics.items():
         if topic.error:
@@ -84,7 +87,7 @@ async def read(wire: Wire, names: Sequence[str]) -> Reading:
                 tuple(row["replicas"]),
                 tuple(row["isr"]),
                 row["leader"],
-                tuple(row["elr"]) if found.with_elr else None,
+                tuple(row["elr"]) if found.with_elr and number not in topic.unstated_elrs else otherwise,
                 running.adding if running else (),
                 running.removing if running else (),
             )
@@ -92,6 +95,15 @@ async def read(wire: Wire, names: Sequence[str]) -> Reading:
     return Reading(
         metadata.cluster_id, live, led, partitions, {key: partitions.get(key, moving[key]) for key in moving}
     )
+
+
+async def _elr_if_unstated(wire: Wire) -> tuple[int, ...] | None:
+    """The ELR of a partition whose ELR isn't stated: none if the cluster's features say that ELRs are off, else unknown.
+
+    Kafka before 4.0 doesn't know the feature.
+    """
+    finalized = (await brokers.version(wire, wire.nodes[0])).finalized
+    return () if finalized is not None and not finalized.get(FEATURE) else None
 
 
 async def _metadata(wire: Wire) -> Any:

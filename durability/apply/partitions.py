@@ -72,11 +72,18 @@ def out_of_sync(reading: Reading, topics: Collection[str]) -> list[str]:
 
 
 def elr_at_risk(reading: Reading, topics: Collection[str]) -> list[str]:
-    """Why min.insync.replicas of these topics may not change: Kafka would wipe an ELR that is still needed (KIP-966)."""
+    """Why min.insync.replicas of these topics may not change: Kafka would wipe an ELR that is still needed (KIP-966).
+
+    >>> unknown = Reading("id", frozenset({1}), True, {TopicPartition("t", 0): Replicas((1,), (1,), 1, elr=None)})
+    >>> elr_at_risk(unknown, ["t"])
+    ["the ELR of t-0 isn't known"]
+    """
     found = []
     for name, now in _of(reading, topics):
         if now.leader is None or not now.isr:
             found.append(f"{named(name)} has no leader")
+        elif now.elr is None:
+            found.append(f"the ELR of {named(name)} isn't known")
         elif now.elr:
             found.append(f"{named(name)} has the ELR {_ids(now.elr)}")
     return found

@@ -369,7 +369,7 @@ def test_a_cluster_that_differs_is_refused_with_all_differences_and_nothing_is_c
 def test_topics_that_the_plan_does_not_name_may_change():
     kafka, lake = cluster(), MemoryLake()
     kafka.partitions |= {
-        TopicPartition("a", 2): Replicas((4, 5), (4, 5), 4),
+        TopicPartition("a", 2): Replicas((4, 5), (4, 5), 4, ()),
         TopicPartition("y", 0): Replicas((1,), (), None),
     }
     kafka.settings[Resource(ResourceType.TOPIC, "y")] = {LIST: "*"}
@@ -544,6 +544,8 @@ def test_min_insync_replicas_stays_while_an_elr_needs_it():
     assert (outcome.stopped, outcome.why) == ("1-lower-min-isr", "after 0 s, a-1 has the ELR 3") and made(kafka) == []
     kafka.partitions[A1] = Replicas((2, 3), (), None, elr=(2, 3))
     assert stopped(kafka, lake).why == "after 0 s, a-1 has no leader" and made(kafka) == []
+    kafka.partitions[A1] = Replicas((2, 3), (2, 3), 2, elr=None)
+    assert stopped(kafka, lake).why == "after 0 s, the ELR of a-1 isn't known" and made(kafka) == []
     kafka.partitions[A1] = Replicas((2, 3), (2, 3), 2, elr=())
     raced = replace(kafka.partitions[A1], isr=(2,), elr=(3,))
     on(kafka, "read", lambda: kafka.partitions.update({A1: raced}), nth=3)  # between the intention and the change
