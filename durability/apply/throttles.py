@@ -25,6 +25,7 @@ LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "f
 PAUSE = 1.0
 """Seconds between two readings of others' throttles."""
 RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+SETTINGS = (*RATES, *LISTS)
 
 
 def of_moves(moves: Iterable[Move], rate: int) -> list[SettingChange]:
@@ -65,7 +66,8 @@ def foreign(cluster: Cluster, overrides: Overrides, rows: Mapping[str, Row], top
     if not found:
         return []
     time.sleep(PAUSE)
-    again = _foreign(cluster.overrides(overrides), rows, topics)
+    throttled = [resource for resource, values in overrides.items() if any(name in values for name in SETTINGS)]
+    again = _foreign(cluster.overrides(throttled, SETTINGS), rows, topics)
     return [text for text in found if text in again]
 
 

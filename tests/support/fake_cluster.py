@@ -140,10 +140,10 @@ class FakeCluster:
             name: replace(shown.get(name, now), adding=now.adding, removing=now.removing)
             for name, now in self.partitions.items()
         }
-        wanted = {name: now for name, now in seen.items() if name.topic in topics}
+        wanted = {name: now for name, now in seen.items() if topics is None or name.topic in topics}
         return Reading(self.cluster_id, self.live, self.led, wanted, {n: now for n, now in seen.items() if now.moving})
 
-    def overrides(self, resources):
+    def overrides(self, resources, names=None):
         self._called("overrides")
         shown = self._shown.pop(0) if self._shown else self.settings
         topics = {name.topic for name in self.partitions}
@@ -153,7 +153,8 @@ class FakeCluster:
             if of_broker and resource.name and int(resource.name) not in self.live - self.silent:
                 raise Unreachable(f"broker {resource.name} doesn't answer")
             if of_broker or resource.name in topics:
-                found[resource] = dict(shown.get(resource, {}))
+                own = shown.get(resource, {})
+                found[resource] = {name: value for name, value in own.items() if names is None or name in names}
         return found
 
     def sizes(self, brokers, topics):

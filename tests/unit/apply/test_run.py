@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from durability.apply import record, settings, take_back, throttles
+from durability.apply import record, settings, take_back, throttles, watch
 from durability.apply.cluster import Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.plan_files import PlanFiles
 from durability.apply.record import Approval, Changes
@@ -370,10 +370,37 @@ def test_topics_that_the_plan_does_not_name_may_change():
     kafka, lake = cluster(), MemoryLake()
     kafka.partitions |= {
         TopicPartition("a", 2): Replicas((4, 5), (4, 5), 4, ()),
-        TopicPartition("y", 0): Replicas((1,), (), None),
+        TopicPartition("y", 0): Replicas((6,), (), None),
     }
     kafka.settings[Resource(ResourceType.TOPIC, "y")] = {LIST: "*"}
     assert applied(kafka, lake).stopped is None
+
+
+def test_a_topic_outside_the_plan_that_its_throttle_would_limit_refuses_it():
+    kafka, lake = cluster(), MemoryLake()
+    kafka.partitions[TopicPartition("y", 0)] = Replicas((4, 6), (6,), 6)
+    kafka.settings[Resource(ResourceType.TOPIC, "y")] = {LIST: "*"}
+    with pytest.raises(
+        Refused, match=r"topic y has follower.replication.throttled.replicas=\*, which this plan didn't"
+    ):
+        applied(kafka, lake)
+    assert kafka.made == []
+
+
+@pytest.mark.parametrize(
+    ("least", "isr", "stops"),
+    [("2", (5,), True), ("1", (5,), False), ("unknown", (5,), False), ("unknown", (), True)],
+)
+def test_a_topic_outside_the_plan_stops_it_when_it_loses_its_min_isr(monkeypatch, least, isr, stops):
+    monkeypatch.setattr(watch, "POLLED_WITHIN", 0)
+    kafka, lake, other = cluster(), MemoryLake(), TopicPartition("y", 0)
+    kafka.partitions[other] = Replicas((5, 6), (5, 6), 5)
+    kafka.settings[Resource(ResourceType.TOPIC, "y")] = {MIN_ISR: least}
+    lost = Replicas((5, 6), isr, 5 if isr else None)
+    on(kafka, "sizes", lambda: kafka.partitions.update({other: lost}), nth=3)
+    outcome = applied(kafka, lake)
+    assert outcome.why == ("y-0 is offline or under its min.insync.replicas" if stops else None)
+    assert outcome.stopped == ("2-reassign" if stops else None) and not throttled(kafka)
 
 
 @pytest.mark.parametrize(
