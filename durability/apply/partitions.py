@@ -33,6 +33,11 @@ def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place |
     'running'
     >>> place(Replicas((2, 1), (1, 2), 1), before=(1, 2), after=(4, 2)).value
     'reverted'
+
+    A move that only removes replicas looks the same when it was cancelled and, for a moment, when it is complete:
+
+    >>> place(Replicas((3, 1, 2), (1, 2, 3), 1), before=(1, 2, 3), after=(3, 1)).value
+    'reverted'
     """
     before, after = tuple(before), tuple(after)
     gone = tuple(broker for broker in before if broker not in after)
@@ -41,10 +46,10 @@ def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place |
         return Place.RUNNING if ours and now.replicas in ((*after, *gone), before) else None
     if now.replicas == after:
         return Place.AFTER
-    if now.replicas == (*after, *gone):
-        return Place.RUNNING
     if now.replicas == before:
         return Place.BEFORE
+    if now.replicas == (*after, *gone) and not {*after} <= {*before}:
+        return Place.RUNNING
     return Place.REVERTED if sorted(now.replicas) == sorted(before) else None
 
 

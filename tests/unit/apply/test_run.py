@@ -554,6 +554,43 @@ def test_a_broker_that_does_not_answer_keeps_only_its_own_throttle():
     assert restore(kafka, changes(lake)) == [] and not throttled(kafka)
 
 
+def reduction(*after: int) -> PlanFiles:
+    return plan(Step("1-reassign", "reassign", "", moves=(Move("b", 0, (1, 2, 3), after),)))
+
+
+def test_replicas_are_taken_away_at_the_end_or_in_front():
+    for after in ((1, 2), (2, 3), (3, 1)):
+        kafka, lake = in_order(cluster()), MemoryLake()
+        assert applied(kafka, lake, reduction(*after)).stopped is None and placed(kafka)[B0] == after
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("after", [(1, 2), (3, 1)], ids=["at the end", "in the middle"])
+def test_a_reduction_that_was_cancelled_is_taken_back(after, lag):
+    kafka, lake = cluster(lag=lag), MemoryLake()
+    on(kafka, "reassign", lambda: kafka.lose(after[-1]))
+    outcome = stopped(kafka, lake, reduction(*after))
+    assert (outcome.why, outcome.left) == (f"broker {after[-1]} is down", [])
+    assert placed(kafka)[B0] == (1, 2, 3) and not kafka.partitions[B0].moving
+    assert lake.states() == {"1-reassign": "undone"} and record.unfinished(lake) == []
+
+
+def test_a_reduction_that_is_complete_and_shown_late_is_not_taken_back():
+    ends = set()
+    for point in range(14, 24):
+        kafka, lake, life = cluster(lag=2), MemoryLake(), Life(point)
+        lagging = replace(kafka.partitions[B0], isr=(1, 2))  # so the move doesn't end at once
+        on(kafka, "reassign", lambda kafka=kafka, lagging=lagging: kafka.partitions.update({B0: lagging}))
+        with suppress(Killed):
+            apply(reduction(3, 1), Mortal(kafka, life), changes(Mortal(lake, life)), QUICK, lambda line: None)
+        moving = kafka.partitions[B0].moving
+        kafka.partitions[B0] = replace(kafka.partitions[B0], isr=kafka.partitions[B0].replicas)
+        assert restore(kafka, changes(lake)) == [], point
+        assert placed(kafka)[B0] == ((3, 1) if moving else (1, 2, 3)), point
+        ends.add((moving, lake.states()["1-reassign"]))
+    assert {(True, "done"), (False, "undone")} <= ends
+
+
 def test_a_foreign_min_isr_survives_a_stop():
     kafka, lake = cluster(copied=0), MemoryLake()
     on(kafka, "usable_bytes", lambda: kafka.settings[A].update({MIN_ISR: "1"}), nth=3)
