@@ -32,7 +32,7 @@ class Resource(NamedTuple):
 class Replicas:
     """A partition as the cluster states it now. isr and replicas are in the cluster's order.
 
-    leader: None without one. elr: eligible leader replicas (KIP-966); None if the cluster doesn't state them.
+    leader: None without one. elr: eligible leader replicas (KIP-966), () if the cluster has none; None if unknown.
     adding, removing: of a running reassignment.
     """
 
@@ -52,7 +52,7 @@ class Replicas:
 class Reading:
     """A fresh reading. live: brokers that are registered and unfenced. led: does a controller lead, so that changes are possible?
 
-    partitions: those of the topics that were asked for and exist. moving: every partition of the cluster with a running
+    partitions: those of the topics that were asked for (or all) and exist. moving: every partition of the cluster with a running
     reassignment, with its adding and removing replicas.
     """
 
@@ -78,14 +78,19 @@ class Cluster(Protocol):
     A change that isn't answered may have been made: read again before it is repeated.
     """
 
-    def read(self, topics: Collection[str]) -> Reading:
-        """The cluster, and these topics, now. A topic that doesn't exist has no partitions in the reading."""
+    def read(self, topics: Collection[str] | None) -> Reading:
+        """The cluster, and these topics, now. A topic that doesn't exist has no partitions in the reading.
+
+        topics: None for all. An ELR is unknown then, unless the cluster has none.
+        """
         ...
 
-    def overrides(self, resources: Iterable[Resource]) -> Mapping[Resource, Mapping[str, str]]:
+    def overrides(
+        self, resources: Iterable[Resource], names: tuple[str, ...] | None = None
+    ) -> Mapping[Resource, Mapping[str, str]]:
         """The dynamic settings of each resource itself, without inherited ones. A topic that doesn't exist is left out.
 
-        A sensitive value is left out. Raises Refused if a resource may not be described.
+        names: of the settings; None for all. A sensitive value is left out. Raises Refused if a resource may not be described.
         """
         ...
 

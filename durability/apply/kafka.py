@@ -77,16 +77,18 @@ class KafkaCluster:
 
     # -- Reading ---------------------------------------------------------------------------------------------------
 
-    def read(self, topics: Collection[str]) -> Reading:
+    def read(self, topics: Collection[str] | None) -> Reading:
         """While no controller leads, `moving` is empty, because only the controller knows reassignments.
 
         Of a moving partition of another topic, isr is empty and leader is None, because the controller doesn't state them.
         """
-        return self._run(partial(kafka_readings.read, names=sorted(set(topics))))
+        return self._run(partial(kafka_readings.read, names=None if topics is None else sorted(set(topics))))
 
-    def overrides(self, resources: Iterable[Resource]) -> Mapping[Resource, Mapping[str, str]]:
+    def overrides(
+        self, resources: Iterable[Resource], names: tuple[str, ...] | None = None
+    ) -> Mapping[Resource, Mapping[str, str]]:
         """Only a broker itself states its settings. Unreachable is raised for one that is down."""
-        return self._run(partial(kafka_readings.overrides, resources=list(dict.fromkeys(resources))))
+        return self._run(partial(kafka_readings.overrides, resources=list(dict.fromkeys(resources)), names=names))
 
     def sizes(self, brokers: Collection[int], topics: Collection[str]) -> Mapping[tuple[int, TopicPartition], int]:
         """A replica that is moved to another log dir of its broker has the bytes of both."""

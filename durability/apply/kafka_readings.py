@@ -19,6 +19,7 @@ from durability.collect.voters import FETCHED_WITHIN, SEEN_WITHIN_MS
 from durability.collect.wire import Wire, batches
 from durability.errors import Refused
 from durability.plain import plain
+from durability.remedies.elr import FEATURE
 
 SINCE = {
     "AlterPartitionReassignments": "2.4",
@@ -66,13 +67,16 @@ def timeout(wire: Wire) -> int:
     return int(wire.limits.controller_timeout * 1000)
 
 
-async def read(wire: Wire, names: Sequence[str]) -> Reading:
+async def read(wire: Wire, names: Sequence[str] | None) -> Reading:
+    """names: of topics; None for all, without ELRs: Metadata states all partitions in one answer, and has no ELRs."""
     led = await _led(wire)
     # Before the partitions, so that a reassignment that ends meanwhile is still called running.
     moving = _moving(await reach_controller(wire)) if led else {}
     metadata = await _metadata(wire)
-    found = await topics.partitions(wire, with_elr=True, names=names)
+    found = await topics.partitions(wire, with_elr=names is not None, names=names)
     registered, _ = await brokers.registered(wire)
+    stated = found.with_elr and not any(topic.unstated_elrs for topic in found.topics.values())
+    otherwise = None if stated else await _elr_if_unstated(wire)
     partitions = {}
     for name, topic in found.topics.items():
         if topic.error:
@@ -84,7 +88,7 @@ async def read(wire: Wire, names: Sequence[str]) -> Reading:
                 tuple(row["replicas"]),
                 tuple(row["isr"]),
                 row["leader"],
-                tuple(row["elr"]) if found.with_elr else None,
+                tuple(row["elr"]) if found.with_elr and number not in topic.unstated_elrs else otherwise,
                 running.adding if running else (),
                 running.removing if running else (),
             )
@@ -92,6 +96,15 @@ async def read(wire: Wire, names: Sequence[str]) -> Reading:
     return Reading(
         metadata.cluster_id, live, led, partitions, {key: partitions.get(key, moving[key]) for key in moving}
     )
+
+
+async def _elr_if_unstated(wire: Wire) -> tuple[int, ...] | None:
+    """The ELR of a partition whose ELR isn't stated: none if the cluster's features say that ELRs are off, else unknown.
+
+    Kafka before 4.0 doesn't know the feature.
+    """
+    finalized = (await brokers.version(wire, wire.nodes[0])).finalized
+    return () if finalized is not None and not finalized.get(FEATURE) else None
 
 
 async def _metadata(wire: Wire) -> Any:
@@ -140,12 +153,14 @@ def requests(wire: Wire, resources: Sequence[Resource]) -> list[tuple[int, Seque
     return [(wire.nodes[0], each) for each in shared] + [(int(each.name), [each]) for each in own]
 
 
-async def overrides(wire: Wire, resources: Sequence[Resource]) -> dict[Resource, dict[str, str]]:
+async def overrides(
+    wire: Wire, resources: Sequence[Resource], names: tuple[str, ...] | None
+) -> dict[Resource, dict[str, str]]:
     await reach_controller(wire)
     found: dict[Resource, dict[str, str]] = {}
 
     async def describe(node: int, batch: Sequence[Resource]) -> None:
-        request = configs.request(KINDS[batch[0].type], [resource.name for resource in batch], None)
+        request = configs.request(KINDS[batch[0].type], [resource.name for resource in batch], names)
         try:
             results = {result.resource_name: result for result in (await wire.ask(node, request)).results}
         except Unread as exc:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from durability.apply import partitions, throttles
+from durability.apply import throttles
 from durability.apply.cluster import Cluster, TopicPartition
 from durability.apply.record import THROTTLE, Changes, Row, is_open
 from durability.apply.stop import Stopped
@@ -21,10 +21,6 @@ def put_on(cluster: Cluster, changes: Changes, id: str, moves: Moves, rate: int)
     """
     listed = [Move(*place, tuple(before), tuple(after)) for place, (before, after) in sorted(moves.items())]
     step = Step(id, "reassign", "", tuple(listed))
-    # Looked at before a row is written, since a restore may meet the same throttle every 30 seconds.
-    own = cluster.overrides(dict.fromkeys(change.resource for change in throttles.of_moves(listed, rate)))
-    if others := throttles.foreign(own, changes.state(), step.topics):
-        return f"others throttle its brokers or topics: {partitions.listed(others)}"
     try:
         throttles.put_on(cluster, changes, step, rate)
     except Stopped as stopped:

@@ -33,6 +33,11 @@ def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place |
     'running'
     >>> place(Replicas((2, 1), (1, 2), 1), before=(1, 2), after=(4, 2)).value
     'reverted'
+
+    A move that only removes replicas looks the same when it was cancelled and, for a moment, when it is complete:
+
+    >>> place(Replicas((3, 1, 2), (1, 2, 3), 1), before=(1, 2, 3), after=(3, 1)).value
+    'reverted'
     """
     before, after = tuple(before), tuple(after)
     gone = tuple(broker for broker in before if broker not in after)
@@ -41,10 +46,10 @@ def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place |
         return Place.RUNNING if ours and now.replicas in ((*after, *gone), before) else None
     if now.replicas == after:
         return Place.AFTER
-    if now.replicas == (*after, *gone):
-        return Place.RUNNING
     if now.replicas == before:
         return Place.BEFORE
+    if now.replicas == (*after, *gone) and not {*after} <= {*before}:
+        return Place.RUNNING
     return Place.REVERTED if sorted(now.replicas) == sorted(before) else None
 
 
@@ -72,11 +77,18 @@ def out_of_sync(reading: Reading, topics: Collection[str]) -> list[str]:
 
 
 def elr_at_risk(reading: Reading, topics: Collection[str]) -> list[str]:
-    """Why min.insync.replicas of these topics may not change: Kafka would wipe an ELR that is still needed (KIP-966)."""
+    """Why min.insync.replicas of these topics may not change: Kafka would wipe an ELR that is still needed (KIP-966).
+
+    >>> unknown = Reading("id", frozenset({1}), True, {TopicPartition("t", 0): Replicas((1,), (1,), 1, elr=None)})
+    >>> elr_at_risk(unknown, ["t"])
+    ["the ELR of t-0 isn't known"]
+    """
     found = []
     for name, now in _of(reading, topics):
         if now.leader is None or not now.isr:
             found.append(f"{named(name)} has no leader")
+        elif now.elr is None:
+            found.append(f"the ELR of {named(name)} isn't known")
         elif now.elr:
             found.append(f"{named(name)} has the ELR {_ids(now.elr)}")
     return found

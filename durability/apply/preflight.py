@@ -14,7 +14,7 @@ from durability.apply.plan_files import PlanFiles
 from durability.apply.record import DONE, SET_CONFIG, Row
 from durability.apply.settings import CLUSTER_WIDE, Key, described, minimums, of_topic, values
 from durability.plain import plain
-from durability.remedies.change.model import Move, Step
+from durability.remedies.change.model import MIN_ISR, Move, Step
 
 NOT_LED = "no controller leads, or only a minority of the quorum is up"
 DISK_MARGIN = 0.1
@@ -25,7 +25,10 @@ PAUSE = 1.0
 
 @dataclass(frozen=True)
 class Checked:
-    """A fresh reading. least: the configured min.insync.replicas by topic; None if unknown. problems: why nothing may change."""
+    """A fresh reading of all topics, without ELRs.
+
+    least: the configured min.insync.replicas by topic; None if unknown. problems: why nothing may change.
+    """
 
     reading: Reading
     least: Mapping[str, int | None] = field(default_factory=dict)
@@ -39,27 +42,28 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     what the plan made is compared.
     rows: newest row by change. Steps that a killed run began may be complete, partly complete or running.
     """
-    reading = cluster.read(plan.topics)
+    reading = cluster.read(None)
     if reading.cluster_id != plan.cluster_id:
         now = "unknown" if reading.cluster_id is None else plain(reading.cluster_id)
         text = f"this is another cluster: its Kafka cluster id is {now}, and the plan is for {plain(plan.cluster_id)}"
         return Checked(reading, problems=[text])
     if [*_moved(plan.steps, reading, rows)]:  # a broker may show old replicas for a while
         time.sleep(PAUSE)
-        reading = cluster.read(plan.topics)
+        reading = cluster.read(None)
     stale = [*_moved(plan.steps, reading, rows), *changed(plan, plan.steps, cluster, rows)]
     if not pending:
         return Checked(reading, problems=stale)
     waited = {broker for step in pending if step.kind == "wait" for broker in step.brokers}
     moves = [move for step in pending for move in step.moves]
     brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(reading.live)]
-    overrides = cluster.overrides([*map(of_topic, plan.topics), CLUSTER_WIDE, *brokers])
-    least = minimums(overrides, plan.topics, plan.inherited)
+    topics = sorted({*plan.topics, *(name.topic for name in reading.partitions)})
+    overrides = cluster.overrides([*map(of_topic, topics), CLUSTER_WIDE, *brokers], (MIN_ISR, *throttles.SETTINGS))
+    least = minimums(overrides, topics, plan.inherited)
     problems = [] if reading.led else [f"{NOT_LED}: wait until it is back"]
     problems += _down(moves, reading.live, waited)
     problems += _foreign_moves(reading, plan.steps, rows)
     problems += stale
-    problems += throttles.foreign(overrides, rows, {move.topic for move in moves})
+    problems += throttles.foreign(cluster, overrides, rows, _throttled(moves, reading))
     unknown = sorted({move.topic for move in moves if least[move.topic] is None and of_topic(move.topic) in overrides})
     problems += [f"the min.insync.replicas of topic {plain(name)} is unknown: make a new plan" for name in unknown]
     arriving = [move for move in moves if waited.isdisjoint((*move.before, *move.after))]
@@ -97,6 +101,14 @@ def _moved(steps: Iterable[Step], reading: Reading, rows: Mapping[str, Row]) -> 
             elif place(now, move.before, move.after) not in expected:
                 rests = f"gave it {[*move.after]}" if done else f"rests on {[*move.before]}"
                 yield f"stale: {named(name)} has {_replicas(now)}, and the plan {rests}. Make a new plan"
+
+
+def _throttled(moves: Iterable[Move], reading: Reading) -> set[str]:
+    """The topics of moves, and those with a replica on a broker that gets a rate: it limits whatever their own lists name."""
+    moves = [move for move in moves if move.added]
+    brokers = {broker for move in moves for broker in (*move.before, *move.added)}
+    others = {name.topic for name, now in reading.partitions.items() if not brokers.isdisjoint(now.replicas)}
+    return others | {move.topic for move in moves}
 
 
 def _replicas(now: Replicas) -> str:

@@ -89,25 +89,31 @@ def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:
     before, after = ({_name(p): p["replicas"] for p in side["placements"]} for side in (row.was, row.becomes))
     errors: Mapping[TopicPartition, str] = {}
     cancelled: set[TopicPartition] = set()
+    earlier: set[TopicPartition] = set()
     for look in range(LOOKS + 1):
         now = cluster.read(row.topics).partitions
         places = {name: place(now[name], before[name], after[name]) for name in after if name in now}
         running = [name for name, where in places.items() if where is Place.RUNNING]
         clean = [name for name in running if _clean(now[name], row.was.get("min_isr", {}).get(name.topic))]
-        reverted = [name for name, where in places.items() if where is Place.REVERTED]
-        back: dict[TopicPartition, list[int] | None] = {**dict.fromkeys(clean), **{n: before[n] for n in reverted}}
+        reverted = {name for name, where in places.items() if where is Place.REVERTED}
+        back: dict[TopicPartition, list[int] | None] = {
+            **dict.fromkeys(clean),
+            **{name: before[name] for name in sorted(reverted & earlier)},
+        }
         # A broker may still show old replicas of these.
         unsure = [n for n, p in places.items() if p is None or (n in cancelled and p is Place.AFTER)]
+        unsure += reverted - earlier
+        earlier = reverted
         if not (back or unsure) or look == LOOKS:
             break
         time.sleep(PAUSE if look or unsure else 0)
         errors = cluster.reassign(back) if back else {}
         cancelled |= {*clean} - errors.keys()
-    if running or back:
+    if running or reverted:
         refused = {name: f"Kafka refuses to cancel it ({plain(text)})" for name, text in errors.items()}
         return [
             f"{named(name)} is still moved: {refused.get(name, FEWER)}. The next restore looks again"
-            for name in dict.fromkeys([*running, *back])
+            for name in sorted({*running, *reverted})
         ]
     others = [f"{named(name)} was moved by others, and is left" for name, where in places.items() if where is None]
     complete = sum(where is Place.AFTER for where in places.values())

@@ -6,8 +6,9 @@ kafka-reassign-partitions with --verify isn't used: it deletes the throttles of 
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from durability.apply.cluster import Cluster, Resource, ResourceType, SettingChange
@@ -15,12 +16,16 @@ from durability.apply.partitions import listed
 from durability.apply.record import THROTTLE, Changes, Row, is_open
 from durability.apply.settings import Overrides, described, make, of_topic
 from durability.apply.stop import Stopped
+from durability.errors import Unreachable
 from durability.plain import plain
 from durability.remedies.change.model import Move, Step
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
+PAUSE = 1.0
+"""Seconds between two readings of others' throttles."""
 RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+SETTINGS = (*RATES, *LISTS)
 
 
 def of_moves(moves: Iterable[Move], rate: int) -> list[SettingChange]:
@@ -52,8 +57,21 @@ def of_moves(moves: Iterable[Move], rate: int) -> list[SettingChange]:
     ]
 
 
-def foreign(overrides: Overrides, rows: Mapping[str, Row], topics: Iterable[str]) -> list[str]:
-    """The throttles of others: rates of brokers and of the whole cluster, and lists of these topics."""
+def foreign(cluster: Cluster, overrides: Overrides, rows: Mapping[str, Row], topics: Iterable[str]) -> list[str]:
+    """The throttles of others: rates of brokers and of the whole cluster, and lists of these topics.
+
+    overrides: a reading. What it shows must be in a second one, too: a broker may still show a throttle that was put back.
+    """
+    found = _foreign(overrides, rows, topics)
+    if not found:
+        return []
+    time.sleep(PAUSE)
+    throttled = [resource for resource, values in overrides.items() if any(name in values for name in SETTINGS)]
+    again = _foreign(cluster.overrides(throttled, SETTINGS), rows, topics)
+    return [text for text in found if text in again]
+
+
+def _foreign(overrides: Overrides, rows: Mapping[str, Row], topics: Iterable[str]) -> list[str]:
     ours, lists = _ours(rows), {of_topic(name) for name in topics}
     return [
         f"{described(resource)} has {name}={plain(value)}, which this plan didn't set"
@@ -78,37 +96,46 @@ def put_on(cluster: Cluster, changes: Changes, step: Step, rate: int) -> None:
             raise Stopped(listed(stays))
         begun = False
     if not begun:
+        # Before the row is written, all that is there is others', even with the same value.
+        _alone(cluster, changes, wanted, step.topics)
         was = [SettingChange(change.resource, change.name, None) for change in wanted]
         changes.intend(step.id, id, THROTTLE, step.topics, _json(was), _json(wanted))
-    own = cluster.overrides(dict.fromkeys(change.resource for change in wanted))
-    if others := foreign(own, changes.state(), step.topics):
-        raise Stopped(f"others throttle brokers or topics of this step: {listed(others)}")
+    _alone(cluster, changes, wanted, step.topics)
     if refused := make(cluster, wanted):
         raise Stopped(f"the cluster refuses a throttle: {listed(refused)}")
     changes.done(id)
 
 
+def _alone(cluster: Cluster, changes: Changes, wanted: Iterable[SettingChange], topics: Iterable[str]) -> None:
+    """Raises Stopped if others have a throttle where one is wanted."""
+    own = cluster.overrides(dict.fromkeys(change.resource for change in wanted))
+    if others := foreign(cluster, own, changes.state(), topics):
+        raise Stopped(f"others throttle its brokers or topics: {listed(others)}")
+
+
 def put_back(cluster: Cluster, changes: Changes, row: Row, live: frozenset[int]) -> list[str]:
     """Puts a throttle back where its value is still the one of the row. Returns sentences about what stays.
 
-    live: brokers whose settings can be read. The row stays open if a broker is down or refuses.
+    live: brokers that are up. The row stays open if a broker is down, doesn't answer or refuses.
     """
     was = {(change.resource, change.name): change.value for change in _changes(row.was)}
     ours = _changes(row.becomes)
-    down = {c.resource for c in ours if c.resource.type is ResourceType.BROKER and int(c.resource.name) not in live}
-    own = cluster.overrides(dict.fromkeys(c.resource for c in ours if c.resource not in down))
+    own, unread = _shown(cluster, ours, live)
     back, others = [], []
     for change in ours:
-        if change.resource not in own:  # the broker is down, or the topic is gone
+        if change.resource not in own:  # it can't be read, or the topic is gone
             continue
         value, former = own[change.resource].get(change.name), was[change.resource, change.name]
-        if value == change.value:
+        if value in (change.value, former):  # if it is the former one, ours may not be shown yet
             back.append(SettingChange(change.resource, change.name, former))
-        elif value != former:
+        else:
             now = "deleted" if value is None else f"set to {plain(value)}"
             others.append(f"{change.name} of {described(change.resource)} was {now} by others, and is left")
-    stays = [f"{described(resource)} is down: its throttle stays until the next restore" for resource in sorted(down)]
-    stays += [f"a throttle stays, because the cluster refuses to delete it: {text}" for text in make(cluster, back)]
+    refused = make(cluster, back)
+    if refused and _are(back, cluster, live):
+        refused = []  # what the cluster refuses to delete, it refused to set
+    stays = [f"{described(broker)} {why}: its throttle stays until the next restore" for broker, why in unread.items()]
+    stays += [f"a throttle stays, because the cluster refuses to delete it: {text}" for text in refused]
     if others and not stays:
         changes.left(row.change, listed(others))
     elif not stays:
@@ -116,12 +143,39 @@ def put_back(cluster: Cluster, changes: Changes, row: Row, live: frozenset[int])
     return stays + others
 
 
+def _shown(
+    cluster: Cluster, changes: Iterable[SettingChange], live: Collection[int]
+) -> tuple[Overrides, dict[Resource, str]]:
+    """The settings of the resources of changes, and why those of a broker can't be read."""
+    resources = sorted({change.resource for change in changes})
+    brokers = [resource for resource in resources if resource.type is ResourceType.BROKER]
+    unread = {broker: "is down" for broker in brokers if int(broker.name) not in live}
+    readable = [resource for resource in resources if resource not in unread]
+    try:
+        return cluster.overrides(readable), unread
+    except Unreachable:  # one broker doesn't hide the others
+        own = dict(cluster.overrides([resource for resource in readable if resource not in brokers]))
+    for broker in [resource for resource in readable if resource in brokers]:
+        try:
+            own |= cluster.overrides([broker])
+        except Unreachable:
+            unread[broker] = "doesn't answer"
+    return own, unread
+
+
+def _are(changes: Sequence[SettingChange], cluster: Cluster, live: Collection[int]) -> bool:
+    """Does the cluster show all these values?"""
+    time.sleep(PAUSE)
+    own, unread = _shown(cluster, changes, live)
+    return not unread and all(own[c.resource].get(c.name) == c.value for c in changes if c.resource in own)
+
+
 def _ours(rows: Mapping[str, Row]) -> set[tuple[Resource, str, str | None]]:
-    """The values that throttles of this plan have, or had: a broker may show an old one for a while."""
+    """The values that throttles of this plan have. One that was put back counts no more: others may set its value."""
     return {
         (change.resource, change.name, change.value)
         for row in rows.values()
-        if row.kind == THROTTLE
+        if row.kind == THROTTLE and is_open(row, rows)
         for change in _changes(row.becomes)
     }
 

@@ -15,6 +15,7 @@ from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
 
 POLLED_WITHIN = 60
+"""The most seconds between two readings, also of the topics outside the plan."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Watch:
     """Reads the cluster again and again for the steps of one run.
 
     topics: of the plan. checked: the reading at the start of this try. Partitions that were offline or under their min ISR when
-    the run began, and are since, don't stop it.
+    the run began, and are since, don't stop it. Those of other topics are read once a minute.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Watch:
         self.topics, self.cluster, self.changes, self.options, self.report = topics, cluster, changes, options, report
         self.least = checked.least
         self._troubled = self._at_the_beginning(checked.reading)
+        self._others_read = time.monotonic()
 
     def _at_the_beginning(self, reading: Reading) -> set[TopicPartition]:
         """The partitions that don't stop the run. The record has them: a retry must not excuse what stopped an earlier try."""
@@ -89,7 +91,14 @@ class Watch:
         if lost := sorted({*brokers} - reading.live):
             raise Stopped(listed([f"broker {broker} is down" for broker in lost]))
         self.guard(reading)
+        self._guard_others()
         return reading
+
+    def _guard_others(self) -> None:
+        """Reads all topics if the next look may be too late for that."""
+        if time.monotonic() + self.options.poll_seconds - self._others_read >= POLLED_WITHIN:
+            self.guard(self.cluster.read(None))
+            self._others_read = time.monotonic()
 
     def guard(self, reading: Reading) -> None:
         """Raises Stopped if a partition has become offline or under its min ISR since the run began.

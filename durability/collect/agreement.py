@@ -28,7 +28,9 @@ def settled(before: Reading, after: Reading, stated: Reading, notes: Notes) -> R
         earlier = before.topics[name].partitions if name in before.topics else {}
         shown = stated.topics.get(name)
         base = shown or topic
-        kept.topics[name] = Topic(topic.internal, error=topic.error, hidden_leaders=base.hidden_leaders)
+        kept.topics[name] = Topic(
+            topic.internal, error=topic.error, hidden_leaders=base.hidden_leaders, unstated_elrs=base.unstated_elrs
+        )
         for index, (number, row) in enumerate(sorted(topic.partitions.items())):
             place = ("topics", name, "partitions", index)
             kept.topics[name].partitions[number] = base.partitions.get(number, row)

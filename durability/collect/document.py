@@ -13,7 +13,7 @@ from durability.collect.groups import Groups
 from durability.collect.log_dirs import LogDirs
 from durability.collect.notes import Notes
 from durability.collect.quorum import Member, Quorum
-from durability.collect.topics import Reading, Topic
+from durability.collect.topics import OF_ELR, Reading, Topic
 from durability.streams.groups import classic_entries
 from durability.topology import platform
 from durability.topology.document import FORMAT
@@ -24,6 +24,7 @@ NOT_DESCRIBED = "BROKER_NOT_AVAILABLE"
 FENCED = "BROKER_NOT_AVAILABLE: it is fenced"
 NO_LEADER = "LEADER_NOT_AVAILABLE: no controller leads, so nobody states its lag"
 NO_LAG = "UNSUPPORTED_VERSION: the quorum's leader doesn't state when its members caught up"
+NO_ELR = "UNSUPPORTED_VERSION: the broker doesn't state eligible leader replicas"
 NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and neither brokers nor configuration state this node's"
 OF_BROKERS = {
     "versions": ("kafka_version", "max_metadata_version"),
@@ -239,4 +240,7 @@ def _topic(facts: Facts, name: str, topic: Topic) -> dict:
             partition["bytes"] = dirs.sizes[name, number]
         if number in topic.hidden_leaders:
             facts.notes.add(("topics", name, "partitions", index, "leader"), "LISTENER_NOT_FOUND")
+        if number in topic.unstated_elrs:
+            for member in OF_ELR:
+                facts.notes.add(("topics", name, "partitions", index, member), NO_ELR)
     return row

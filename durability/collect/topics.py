@@ -30,12 +30,14 @@ class Topic:
     partitions: the document's rows by partition number.
     error: why its partitions could not be read, else None.
     hidden_leaders: partitions whose leader is unknown, because it has no listener like the one that answered.
+    unstated_elrs: partitions whose ELR is NULL in an answer that has ELRs, so it is unknown.
     """
 
     internal: bool
     partitions: dict[int, dict] = field(default_factory=dict)
     error: str | None = None
     hidden_leaders: set[int] = field(default_factory=set)
+    unstated_elrs: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -129,6 +131,8 @@ def _add_topic(reading: Reading, found: Any) -> None:
         }
         if p.error_code == LISTENER_NOT_FOUND:
             topic.hidden_leaders.add(p.partition_index)
+        if elr and p.eligible_leader_replicas is None:
+            topic.unstated_elrs.add(p.partition_index)
 
 
 async def _add_reassignments(wire: Wire, reading: Reading) -> None:

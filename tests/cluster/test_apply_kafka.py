@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,10 @@ def test_settings_are_set_and_deleted_of_the_resource_itself(kafka, cluster):
             broker(1): {},
             broker(2): {f"{LEADERS}.rate": "1000"},
             EVERY_BROKER: {**before, rate: "2000"},
+        }
+        assert cluster.overrides([of_topic, broker(2)], (f"{LEADERS}.replicas", rate)) == {
+            of_topic: {f"{LEADERS}.replicas": "0:1,0:2"},
+            broker(2): {},
         }
         assert cluster.change(changes) == {}, "a change that is repeated has the same result"
         wrong = [
@@ -136,6 +141,8 @@ def test_a_broker_is_down(kafka, cluster):
         assert found.led
         row = found.partitions[partition]
         assert (row.replicas, row.isr, row.leader, row.elr) == ((5, 2), (2,), 2, (5,))
+        every = cluster.read(None).partitions
+        assert every[partition] == replace(row, elr=None) and {name.topic for name in every} > {"apply-down"}
         assert cluster.elect_preferred([partition]) == {partition: "PREFERRED_LEADER_NOT_AVAILABLE"}
         rates = [SettingChange(broker(each), f"{LEADERS}.rate", None) for each in (2, 5)]
         assert cluster.change(rates) == {broker(5): "BROKER_NOT_AVAILABLE"}

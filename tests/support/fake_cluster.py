@@ -96,9 +96,10 @@ class FakeCluster:
     """partitions: their state. bytes: of each partition. copied: bytes per reading of a replica that is added. written: bytes
     that each partition gets per reading.
 
-    refuses: errors by method and then by resource or partition. lag: how many calls of `overrides` still show old settings after
-    a change, and how old the replicas of `read` are, in calls; which partitions move is always known. before_call: runs before
-    each call, with its number and name. made: changes with an effect, as text.
+    silent: brokers that are up and don't state their settings. refuses: errors by method and then by resource or partition.
+    lag: how many calls of `overrides` still show old settings after a change, and how old the replicas of `read` are, in calls;
+    which partitions move is always known. before_call: runs before each call, with its number and name. made: changes with an
+    effect, as text.
     """
 
     partitions: dict[TopicPartition, Replicas]
@@ -110,6 +111,7 @@ class FakeCluster:
     copied: int = 60
     written: int = 0
     usable: dict[int, int | None] = field(default_factory=dict)
+    silent: frozenset[int] = frozenset()
     refuses: dict[str, dict] = field(default_factory=dict)
     lag: int = 0
     before_call: Callable[[int, str], None] = lambda number, name: None
@@ -138,20 +140,21 @@ class FakeCluster:
             name: replace(shown.get(name, now), adding=now.adding, removing=now.removing)
             for name, now in self.partitions.items()
         }
-        wanted = {name: now for name, now in seen.items() if name.topic in topics}
+        wanted = {name: now for name, now in seen.items() if topics is None or name.topic in topics}
         return Reading(self.cluster_id, self.live, self.led, wanted, {n: now for n, now in seen.items() if now.moving})
 
-    def overrides(self, resources):
+    def overrides(self, resources, names=None):
         self._called("overrides")
         shown = self._shown.pop(0) if self._shown else self.settings
         topics = {name.topic for name in self.partitions}
         found = {}
         for resource in resources:
             of_broker = resource.type is ResourceType.BROKER
-            if of_broker and resource.name and int(resource.name) not in self.live:
-                raise Unreachable(f"broker {resource.name} is down")
+            if of_broker and resource.name and int(resource.name) not in self.live - self.silent:
+                raise Unreachable(f"broker {resource.name} doesn't answer")
             if of_broker or resource.name in topics:
-                found[resource] = dict(shown.get(resource, {}))
+                own = shown.get(resource, {})
+                found[resource] = {name: value for name, value in own.items() if names is None or name in names}
         return found
 
     def sizes(self, brokers, topics):

@@ -12,8 +12,10 @@ from durability.apply import kafka_readings
 from durability.apply.cluster import Resource, ResourceType, SettingChange, TopicPartition
 from durability.apply.kafka import connected
 from durability.apply.kafka_changes import _errors, _no_controller
+from durability.collect.brokers import Version
 from durability.collect.quorum import Member, Quorum
 from durability.errors import BadInput, Refused
+from durability.remedies.elr import FEATURE
 from tests.support.fake_broker import fake_broker
 
 TOPIC = Resource(ResourceType.TOPIC, "orders")
@@ -100,3 +102,15 @@ def test_a_controller_leads_if_a_majority_fetches(monkeypatch, leader, lags, tim
 
     monkeypatch.setattr(kafka_readings.quorum, "describe", describe)
     assert asyncio.run(kafka_readings._led(wire)) is led
+
+
+@pytest.mark.parametrize(
+    ("finalized", "elr"),
+    [({"metadata.version": 30}, ()), ({FEATURE: 0}, ()), ({FEATURE: 1}, None), ({}, ()), (None, None)],
+)
+def test_an_elr_that_is_not_stated_is_none_only_where_the_feature_is_off(monkeypatch, finalized, elr):
+    async def version(wire, node):
+        return Version("4.1", 26, finalized)
+
+    monkeypatch.setattr(kafka_readings.brokers, "version", version)
+    assert asyncio.run(kafka_readings._elr_if_unstated(SimpleNamespace(nodes=[1]))) == elr

@@ -164,7 +164,7 @@ class World:
         elr = tuple(b for b in replicas if b not in self.live)[:1] if self.eligible[topic] and len(isr) < 2 else ()
         return Replicas(replicas, isr, next(iter(isr), None), elr)
 
-    def overrides(self, resources):
+    def overrides(self, resources, names=None):
         return self.step(lambda: {r: dict(own) for r in resources if (own := self._own(r)) is not None})
 
     def _own(self, resource):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from kafka.protocol.admin import DescribeTopicPartitionsResponse
 
 from durability.collect.brokers import Registered, Version, release_of
 from durability.collect.configs import Configs, parsed
@@ -12,7 +13,7 @@ from durability.collect.document import Facts, assemble
 from durability.collect.log_dirs import LogDirs
 from durability.collect.notes import HIDDEN, Notes
 from durability.collect.quorum import Member, Quorum
-from durability.collect.topics import Reading, Topic, same_state
+from durability.collect.topics import Reading, Topic, _add_topic, same_state
 from durability.topology import canonical, validate
 from durability.topology.unreadable import resolve
 
@@ -139,6 +140,31 @@ def test_topics_that_could_not_be_read_are_unreadable_not_absent():
     document = assemble(facts(reading=None, hidden=None, notes=notes), {})
     assert document["topics"] == []
     assert unread(document)["/topics"] == "REQUEST_TIMED_OUT"
+
+
+def test_an_elr_of_null_is_unknown_and_an_empty_one_is_a_fact():
+    answered = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    of_partition = answered.DescribeTopicPartitionsResponsePartition
+    partitions = [
+        of_partition(
+            error_code=0,
+            partition_index=number,
+            leader_id=1,
+            replica_nodes=[1, 2],
+            isr_nodes=[1],
+            eligible_leader_replicas=elr,
+            last_known_elr=elr,
+        )
+        for number, elr in enumerate(([], None, [2]))
+    ]
+    found = reading({})
+    _add_topic(found, answered(error_code=0, name="a", is_internal=False, partitions=partitions))
+    notes = unread(validate(assemble(facts(reading=found), {}), "live").document)
+    assert {path: why for path, why in notes.items() if "elr" in path} == {
+        f"/topics/0/partitions/1/{member}": "UNSUPPORTED_VERSION: the broker doesn't state eligible leader replicas"
+        for member in ("elr", "last_known_elr")
+    }
+    assert found.topics["a"].unstated_elrs == {1}
 
 
 def test_zookeeper_mode_has_no_quorum():
