@@ -1,4 +1,4 @@
-"""Carries out what `durability.apply.outage` decides: changes topics in a rack outage, and puts them back afterwards.
+"""Carries out what `durability.apply.outage` decides: changes topics in a rack outage. `outage_back` puts them back.
 
 Each change is in the lake's table `changes` before it is made. A run that was killed at any point is continued by the next one.
 All runs of a cluster share one plan, OUTAGE: what one run changed, any later run puts back.
@@ -24,7 +24,6 @@ from durability.apply.cluster import (
 from durability.apply.outage import Decision, Facts, Key, Value
 from durability.apply.record import Changes
 from durability.errors import Unreachable
-from durability.plain import plain
 from durability.remedies.plans import Broker, Placement
 
 OUTAGE = "rack-outage"
@@ -32,7 +31,7 @@ OUTAGE = "rack-outage"
 TOPICS_AT_ONCE = 100
 ROUNDS = 3
 """How often a topic is decided again if it changed between the decision and the change."""
-ADD, LOWER, BACK = "add-replicas", "lower", "restore"
+ADD, LOWER = "add-replicas", "lower"
 
 Entries = Mapping[str, Sequence[Mapping[str, Any]]]
 """By topic, its `rack_outage` in `topic_posture`."""
@@ -176,28 +175,28 @@ def _make(
     again = see(cluster, sorted(d.topic for d in wanted))
     same = {d.topic for d in wanted if _unchanged(d, seen, again)}
     for name, values in rows.items():
-        put = {v.key: v.becomes[-1] for v in values if v.topic in same}
-        why = _throttle(cluster, changes, name, put, again, throttle)
-        if why is not None or not put:
-            outcome.failed |= {topic: why for topic, _ in put if why}
+        chosen = {v.key: v.becomes[-1] for v in values if v.topic in same}
+        why = throttled(cluster, changes, name, chosen, again, throttle)
+        if why is not None or not chosen:
+            outcome.failed |= {topic: why for topic, _ in chosen if why}
             changes.undone(name, why or "the topics changed since they were read")
             continue
-        errors = _set(cluster, put)
+        errors = put(cluster, chosen)
         outcome.failed |= errors
         # A change with an error may be made later: its row is closed when it is put back.
         changes.done(name, "; ".join(sorted(set(errors.values()))) or None)
-        outcome.topics[ADD if values[0].is_replicas() else LOWER] += len({topic for topic, _ in put} - errors.keys())
+        outcome.topics[ADD if values[0].is_replicas() else LOWER] += len({topic for topic, _ in chosen} - errors.keys())
     return sorted({d.topic for d in wanted} - same)
 
 
-def _throttle(
-    cluster: Cluster, changes: Changes, name: str, put: Mapping[Key, Any], seen: Seen, throttle: int | None
+def throttled(
+    cluster: Cluster, changes: Changes, name: str, values: Mapping[Key, Any], seen: Seen, throttle: int | None
 ) -> str | None:
     """Throttles the moves among these values, if they are to be. Returns why not."""
     live = seen.reading.live
     moves = {
         TopicPartition(topic, name): ([b for b in seen.now((topic, name)) or () if b in live], replicas)
-        for (topic, name), replicas in put.items()
+        for (topic, name), replicas in values.items()
         if isinstance(name, int)
     }
     return outage_throttle.put_on(cluster, changes, name, moves, throttle) if moves and throttle else None
@@ -217,7 +216,7 @@ def _unchanged(decision: Decision, before: Seen, now: Seen) -> bool:
     return live and same
 
 
-def _set(cluster: Cluster, values: Mapping[Key, Any]) -> dict[str, str]:
+def put(cluster: Cluster, values: Mapping[Key, Any]) -> dict[str, str]:
     """Sets settings and replicas. Returns the errors by topic."""
     settings = [
         SettingChange(_resource(topic), name, value) for (topic, name), value in values.items() if isinstance(name, str)
@@ -229,114 +228,3 @@ def _set(cluster: Cluster, values: Mapping[Key, Any]) -> dict[str, str]:
     if moves:
         errors |= {place.topic: said for place, said in cluster.reassign(moves).items()}
     return errors
-
-
-@dataclass
-class Back:
-    """What is to be put back, as the cluster is now. put: values to restore, by key. waiting: why a topic has to wait.
-
-    others: values that others set, which stay. moving: partitions whose replicas are on the way back.
-    """
-
-    put: dict[Key, Any] = field(default_factory=dict)
-    waiting: dict[str, str] = field(default_factory=dict)
-    others: dict[Key, Any] = field(default_factory=dict)
-    moving: set[Key] = field(default_factory=set)
-
-
-def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
-    """Sorts open values. values: of topics that were read."""
-    back, facts = Back(), known.facts(seen.reading.live)
-    for value in values:
-        now, partitions = seen.now(value.key), seen.partitions[value.topic]
-        if now == value.was:
-            if value.is_replicas() and partitions[int(value.key[1])].moving:
-                back.moving.add(value.key)
-        elif not value.is_own(now):
-            back.others[value.key] = now
-        elif (why := outage.waits_for(value, partitions, facts)) is not None:
-            back.waiting.setdefault(value.topic, why)
-        else:
-            back.put[value.key] = value.was
-    return back
-
-
-def is_ready(cluster: Cluster, changes: Changes, known: Known) -> bool:
-    """Can anything be put back, or is nothing left to wait for?"""
-    values = outage.open_values(changes.state())
-    looks = ((topics, look(see(cluster, topics), of_batch, known)) for topics, of_batch in _by_topics(values))
-    return not values or any(len(back.waiting) < len(topics) for topics, back in looks)
-
-
-def _by_topics(values: Mapping[Key, Value]) -> Iterator[tuple[list[str], list[Value]]]:
-    for topics in batches(sorted({value.topic for value in values.values()})):
-        chosen = set(topics)
-        yield topics, [value for value in values.values() if value.topic in chosen]
-
-
-@dataclass
-class Restored:
-    """back: how many topics have their former values. waiting: why a topic has to wait. left: what stays as others set it.
-
-    failed: errors by topic; these topics wait, too. throttles: what is said about throttles that stay.
-    """
-
-    back: int = 0
-    waiting: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
-    throttles: list[str] = field(default_factory=list)
-
-
-def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | None = None) -> Restored:
-    """Puts back what can be put back now. The cluster must be claimed. Call it until nothing waits.
-
-    A row is closed when none of its values waits. Replicas wait until they are in their former places. throttle: as of `change`.
-    """
-    restored = Restored()
-    others: dict[Key, Any] = {}
-    values = outage.open_values(changes.state())
-    for topics, of_batch in _by_topics(values):
-        changes.renew()
-        seen = see(cluster, topics)
-        back = look(seen, of_batch, known)
-        if why := _throttle(cluster, changes, f"back:{len(changes.state()):08d}", back.put, seen, throttle):
-            back.waiting |= {topic: why for topic, name in back.put if isinstance(name, int)}
-            back.put = {key: value for key, value in back.put.items() if isinstance(key[1], str)}
-        errors = _set(cluster, back.put)
-        restored.failed |= errors
-        restored.waiting |= back.waiting | errors
-        moved = {topic for topic, name in (*back.put, *back.moving) if isinstance(name, int)}
-        restored.waiting |= {topic: "its replicas are moved back" for topic in moved - restored.waiting.keys()}
-        others |= back.others
-    _close(changes, restored, others)
-    restored.throttles = outage_throttle.lift(cluster, changes)
-    restored.back = len({value.topic for value in values.values()} - restored.waiting.keys() - {t for t, _ in others})
-    return restored
-
-
-def _close(changes: Changes, restored: Restored, others: Mapping[Key, Any]) -> None:
-    for name, row in outage.open_rows(changes.state()).items():
-        values = outage.of_row(row)
-        if any(value.topic in restored.waiting for value in values):
-            continue
-        left = [_left(value, others[value.key]) for value in values if value.key in others]
-        restored.left += left
-        if left:
-            changes.left(name, "; ".join(left))
-        else:
-            changes.undone(name)
-
-
-def _left(value: Value, now: Any) -> str:
-    """What others set, as a sentence."""
-    topic, name = value.key
-    what = f"{topic}-{name}: replicas" if isinstance(name, int) else f"topic {topic}: {name}"
-    was, is_now = (_text(v) for v in (value.was, now))
-    return plain(f"{what} {is_now} was set by others and stays; before the outage it was {was}")
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "unset"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
     from durability.apply.kafka import KafkaCluster
     from durability.apply.outage import Decision
-    from durability.apply.outage_run import Entries, Known, Outcome, Restored
+    from durability.apply.outage_back import Restored
+    from durability.apply.outage_run import Entries, Known, Outcome
     from durability.apply.permissions import Asked
     from durability.apply.record import Approval, Changes
     from durability.lake import Lake
@@ -327,23 +328,23 @@ def is_open(work: Work) -> bool:
 
 def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
     """Can anything be put back now? Throttles of replicas that were added are, once these are in sync."""
-    from durability.apply import outage_run, outage_throttle
+    from durability.apply import outage_back, outage_throttle
 
     changes = work.changes()
     with work.reached(connect, allows) as cluster:
         if outage_throttle.open_rows(changes):
             with changes.claimed():
                 summary.problems += outage_throttle.lift(cluster, changes)
-        return outage_run.is_ready(cluster, changes, work.known())
+        return outage_back.is_ready(cluster, changes, work.known())
 
 
 def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
     """Puts back what can be put back now. Is everything back?"""
-    from durability.apply import outage_run, outage_throttle
+    from durability.apply import outage_back, outage_throttle
 
     changes = work.changes()
     with work.reached(connect, allows) as cluster, changes.claimed():
-        restored: Restored = outage_run.restore(cluster, changes, work.known(), work.throttle)
+        restored: Restored = outage_back.restore(cluster, changes, work.known(), work.throttle)
         throttled = bool(outage_throttle.open_rows(changes))
     waiting = ""
     if restored.waiting:

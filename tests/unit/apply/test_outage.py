@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from durability.apply import outage, outage_run
+from durability.apply import outage, outage_back, outage_run
 from durability.apply.cluster import Reading, Replicas, ResourceType, TopicPartition
 from durability.apply.outage_run import OUTAGE, Known
 from durability.apply.record import Changes
@@ -249,7 +249,7 @@ def test_the_former_values_come_back_whatever_is_killed(elr, again):
         return lambda changes: outage_run.change(world, changes, entries(elr), known(elr), False, 1000)
 
     def restore(world):
-        return lambda changes: outage_run.restore(world, changes, known(elr), 1000)
+        return lambda changes: outage_back.restore(world, changes, known(elr), 1000)
 
     calm = World(elr)
     total = calm.run(None, False, lower(calm))
@@ -292,11 +292,11 @@ def test_it_waits_for_the_rack_and_leaves_what_others_set():
     world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
     assert world.own == {"inherits": {MIN: "1"}, "stated": {MIN: "1", "retention.ms": "5"}, "fine": {}}
     waits = []
-    world.run(None, False, lambda c: waits.append(outage_run.restore(world, c, known(False))))
+    world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(False))))
     assert sorted(waits[0].waiting) == ["inherits", "stated"] and world.states() == {DONE}
     world.live, world.own["inherits"][MIN] = frozenset(RACKS), "3"
-    assert outage_run.is_ready(world, world.changes(), known(False))
-    world.run(None, False, lambda c: waits.append(outage_run.restore(world, c, known(False))))
+    assert outage_back.is_ready(world, world.changes(), known(False))
+    world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(False))))
     assert world.own == {"inherits": {MIN: "3"}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
     assert waits[1].left == [f"topic inherits: {MIN} 3 was set by others and stays; before the outage it was unset"]
     assert world.states() == {LEFT}
