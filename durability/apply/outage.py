@@ -32,6 +32,7 @@ OFFLINE = "a partition has no leader: only the rack's return helps it"
 OBSERVERS = "its placement constraints ask for observers"
 CHANGED = "its min.insync.replicas was changed since the audit"
 FEW = "the live brokers don't suffice"
+RETURNED = "its replicas out of sync are in racks that are back: they catch up"
 MOVING = "its partitions are being reassigned"
 
 Partitions = Mapping[int, Replicas]
@@ -95,14 +96,19 @@ def decide(
         in_force = _in_force(entry, own.get(MIN_ISR))
         if in_force is None:
             return Decision(topic, HOLD, why=CHANGED)
-        if short := under(partitions, in_force):
+        rejecting = under(partitions, in_force)
+        short = {number: p for number, p in rejecting.items() if _misses_rack(p, facts)}
+        if rejecting and not short:
+            return Decision(topic, HOLD, why=RETURNED, in_force=in_force)
+        if short:
             safe = entry["step"] == STEP_LOWER and not wipes(partitions, facts.elr)
             if not safe and not (give_up_elr and all(p.leader in facts.live for p in partitions.values())):
                 return _more_replicas(topic, short, own, in_force, facts, placement)
             settings[MIN_ISR] = str(max(1, min(len(p.isr) for p in short.values())))
     entry = asked.get(MIN_RACKS)
     if entry is not None and entry["step"] == STEP_LOWER and facts.knows_racks:
-        spans = [len({facts.racks.get(b) or "" for b in p.isr}) for p in partitions.values() if p.leader is not None]
+        led = [p for p in partitions.values() if p.leader is not None and _misses_rack(p, facts)]
+        spans = [len({facts.racks.get(b) or "" for b in p.isr}) for p in led]
         now = _in_force(entry, own.get(MIN_RACKS))
         if spans and now is not None and min(spans) < now:
             settings[MIN_RACKS] = str(max(1, min(spans)))
@@ -122,6 +128,11 @@ def under(partitions: Partitions, minimum: int) -> dict[int, Replicas]:
         for number, p in partitions.items()
         if p.leader is not None and len(p.isr) < min(minimum, len(p.replicas))
     }
+
+
+def _misses_rack(partition: Replicas, facts: Facts) -> bool:
+    """Is a replica out of sync because its rack is lost? If the rack is back, the replica catches up by itself."""
+    return any(facts.lost(broker) for broker in partition.replicas if broker not in partition.isr)
 
 
 def wipes(partitions: Partitions, elr: bool | None) -> bool:

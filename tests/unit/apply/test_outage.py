@@ -53,6 +53,9 @@ SHORT, WHOLE, GONE = "1,4,2/2/4", "2,3,5/2,3,5/", "1,4//1"
         ([SHORT, GONE], [entry("guarded")], {"elr": True, "give_up": True}, "add-replicas", {0: (2, 3, 5)}),
         (["1,4,2,3/2,3/", "1,2,3,5/2,3,5/"], [entry(now=3)], {}, "lower", {MIN: "2"}),
         ([WHOLE], [entry()], {}, "hold", {}),  # it accepts again
+        # The rack came back while the approval waited: its replicas catch up, and the ELR must not be given up.
+        (["1,4,2/2/"], [entry()], {"live": LIVE | {4}}, "hold", {}),
+        ([SHORT], [entry("guarded")], {"elr": True, "live": LIVE | {1}, "give_up": True}, "hold", {}),
         ([SHORT], [entry("hold")], {"elr": True}, "hold", {}),
         ([GONE], [entry("guarded")], {"elr": True}, "hold", {}),
         ([], [entry()], {}, "hold", {}),  # deleted
@@ -70,6 +73,13 @@ SHORT, WHOLE, GONE = "1,4,2/2/4", "2,3,5/2,3,5/", "1,4//1"
         ),
         (["1,2,5/2,5/"], [entry(setting="min.insync.racks")], {}, "hold", {}),  # brokers don't know it
         (["1,2,5/2,5/"], [entry(setting="min.insync.racks")], {"knows_racks": True}, "lower", {"min.insync.racks": "1"}),
+        (
+            ["1,2,5/2,5/"],
+            [entry(setting="min.insync.racks")],
+            {"knows_racks": True, "live": frozenset(RACKS)},
+            "hold",
+            {},
+        ),
     ],
 )  # fmt: skip
 def test_what_a_topic_gets(partitions, entries, options, act, becomes):
