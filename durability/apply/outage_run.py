@@ -171,22 +171,43 @@ def _make(
             rows[_intend(changes, act, values)] = values
     if not rows:
         return []
-    # Read again: writing the rows took time, and a threshold must not change while there is an ELR.
-    again = see(cluster, sorted(d.topic for d in wanted))
-    same = {d.topic for d in wanted if _unchanged(d, seen, again)}
+    again, rows, skipped = _still_wanted(cluster, changes, seen, {d.topic: d for d in wanted}, rows)
     for name, values in rows.items():
-        chosen = {v.key: v.becomes[-1] for v in values if v.topic in same}
-        why = throttled(cluster, changes, name, chosen, again, throttle)
-        if why is not None or not chosen:
-            outcome.failed |= {topic: why for topic, _ in chosen if why}
-            changes.undone(name, why or "the topics changed since they were read")
+        chosen = {v.key: v.becomes[-1] for v in values}
+        if why := throttled(cluster, changes, name, chosen, again, throttle):
+            outcome.failed |= {topic: why for topic, _ in chosen}
+            changes.undone(name, why)
             continue
         errors = put(cluster, chosen)
         outcome.failed |= errors
         # A change with an error may be made later: its row is closed when it is put back.
         changes.done(name, "; ".join(sorted(set(errors.values()))) or None)
         outcome.topics[ADD if values[0].is_replicas() else LOWER] += len({topic for topic, _ in chosen} - errors.keys())
-    return sorted({d.topic for d in wanted} - same)
+    return skipped
+
+
+def _still_wanted(
+    cluster: Cluster, changes: Changes, seen: Seen, wanted: Mapping[str, Decision], rows: Mapping[str, list[Value]]
+) -> tuple[Seen, dict[str, list[Value]], list[str]]:
+    """Reads again, since writing rows takes time, and a threshold must not change while there is an ELR.
+
+    A topic that changed since it was decided is taken out of its row: what others set there must not be taken for ours later.
+    Returns the last reading, the rows that are left, and the topics that were taken out.
+    """
+    rows, skipped = dict(rows), set[str]()
+    while True:
+        again = see(cluster, sorted(wanted.keys() - skipped))
+        changed = {topic for topic in wanted.keys() - skipped if not _unchanged(wanted[topic], seen, again)}
+        if not changed:
+            return again, rows, sorted(skipped)
+        skipped |= changed
+        for name, values in list(rows.items()):
+            rows[name] = [value for value in values if value.topic not in skipped]
+            if not rows[name]:
+                changes.undone(name, "the topics changed since they were read")
+                del rows[name]
+            elif rows[name] != values:
+                _write(changes, changes.state()[name].step, name, rows[name])
 
 
 def throttled(
@@ -204,9 +225,13 @@ def throttled(
 
 def _intend(changes: Changes, step: str, values: Sequence[Value]) -> str:
     name = f"{len(changes.state()) + 1:08d}"
+    _write(changes, step, name, values)
+    return name
+
+
+def _write(changes: Changes, step: str, name: str, values: Sequence[Value]) -> None:
     was, becomes = outage.as_json(values)
     changes.intend(step, name, outage.kind_of(values), sorted({v.topic for v in values}), was, becomes)
-    return name
 
 
 def _unchanged(decision: Decision, before: Seen, now: Seen) -> bool:

@@ -317,3 +317,19 @@ def test_a_value_that_was_lowered_twice_goes_back_to_the_first_one():
     decision = outage.Decision("t", outage.LOWER, {MIN: "1"}, in_force=2)
     assert outage.changed(decision, {}, {MIN: "2"}, before) == [outage.Value(("t", MIN), "3", ("2", "1"), 3)]
     assert outage.changed(decision, {}, {MIN: "4"}, before) == [outage.Value(("t", MIN), "4", ("1",), 2)]
+
+
+def test_what_others_set_before_our_change_is_not_taken_for_ours(monkeypatch):
+    world = World(False)
+
+    def append(table, added):
+        World.append(world, table, added)
+        if added["kind"].to_pylist() == ["set-config"]:
+            world.own["inherits"][MIN] = "1"  # by hand, while our row is written
+
+    monkeypatch.setattr(world, "append", append)
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
+    assert [(row.state, row.topics) for row in world.changes().state().values()] == [(DONE, ("stated",))]
+    world.live = frozenset(RACKS)
+    world.run(None, False, lambda c: outage_back.restore(world, c, known(False)))
+    assert world.own["inherits"] == {MIN: "1"} and world.own["stated"][MIN] == "2"
