@@ -138,12 +138,14 @@ def _misses_rack(partition: Replicas, facts: Facts) -> bool:
 def wipes(partitions: Partitions, elr: bool | None) -> bool:
     """Can a change of min.insync.replicas leave a partition of this topic without a leader? Unknown counts as yes.
 
-    >>> wipes({0: Replicas((1, 2), (1,), 1, elr=(2,))}, True), wipes({0: Replicas((1, 2), (), None, elr=())}, False)
+    elr: as of the snapshot. An ELR that the cluster states now counts, whatever the snapshot says.
+
+    >>> wipes({0: Replicas((1, 2), (1,), 1, elr=(2,))}, False), wipes({0: Replicas((1, 2), (), None, elr=())}, False)
     (True, False)
     """
-    return elr is not False and any(
-        p.leader is None or not p.isr or p.elr is None or p.elr for p in partitions.values()
-    )
+    if any(p.elr for p in partitions.values()):
+        return True
+    return elr is not False and any(p.leader is None or not p.isr or p.elr is None for p in partitions.values())
 
 
 def target(partition: Replicas) -> tuple[int, ...]:

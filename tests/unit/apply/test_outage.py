@@ -47,6 +47,7 @@ SHORT, WHOLE, GONE = "1,4,2/2/4", "2,3,5/2,3,5/", "1,4//1"
         (["1,4,2/2/"], [entry()], {}, "lower", {MIN: "1"}),
         (["1,4,2/2/-"], [entry()], {"elr": None}, "add-replicas", {0: (2, 3, 5)}),  # unknown isn't off
         ([SHORT], [entry()], {"elr": True}, "add-replicas", {0: (2, 3, 5)}),  # an ELR since the audit
+        ([SHORT], [entry()], {"elr": False}, "add-replicas", {0: (2, 3, 5)}),  # the snapshot is older than the ELR
         ([SHORT, WHOLE], [entry("guarded")], {"elr": True}, "add-replicas", {0: (2, 3, 5)}),
         ([SHORT], [entry("guarded")], {"elr": True, "give_up": True}, "lower", {MIN: "1"}),
         # One partition without a leader: giving up the ELR would lose it.
