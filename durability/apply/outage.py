@@ -64,7 +64,7 @@ class Facts:
 class Decision:
     """What is done for a topic. settings: the new values. moves: the new replicas by partition. why: what isn't done, and why.
 
-    in_force: the min.insync.replicas that the cluster applies before the change; None if unknown.
+    in_force: the min.insync.replicas that the cluster applies before the change; None if unknown. bytes: that moves copy.
     """
 
     topic: str
@@ -73,6 +73,7 @@ class Decision:
     moves: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     why: str | None = None
     in_force: int | None = None
+    bytes: int = 0
 
 
 def decide(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from durability.apply import outage, outage_throttle
+from durability.apply import outage, outage_disks, outage_throttle
 from durability.apply.cluster import (
     Cluster,
     Reading,
@@ -24,6 +24,7 @@ from durability.apply.cluster import (
 from durability.apply.outage import Decision, Facts, Key, Value
 from durability.apply.record import Changes
 from durability.errors import Unreachable
+from durability.remedies.change.model import Move
 from durability.remedies.plans import Broker, Placement
 
 OUTAGE = "rack-outage"
@@ -99,11 +100,15 @@ def batches(topics: Sequence[str]) -> Iterator[list[str]]:
 def decided(cluster: Cluster, entries: Entries, known: Known, give_up_elr: bool) -> list[Decision]:
     """What would be done now, by topic. Nothing is changed."""
     found: list[Decision] = []
+    planned: list[Move] = []
     placement: Placement | None = None
     for batch in batches(sorted(entries)):
         seen = see(cluster, batch)
         placement = placement or known.placement(seen.reading.live)
-        found += _decide(seen, batch, entries, known, placement, give_up_elr)
+        made = _decide(seen, batch, entries, known, placement, give_up_elr)
+        fitting, moves = outage_disks.fitting(cluster, seen.reading, made, planned)
+        found += fitting
+        planned += moves
     return found
 
 
@@ -140,6 +145,7 @@ def change(
                 seen = see(cluster, waiting)
                 placement = placement or known.placement(seen.reading.live)
                 made = _decide(seen, waiting, entries, known, placement, give_up_elr)
+                made, _ = outage_disks.fitting(cluster, seen.reading, made, [])
                 waiting = _make(cluster, changes, seen, made, throttle, outcome)
         for topic in waiting:
             outcome.failed[topic] = "it changes all the time, so nothing was done. Run again"

@@ -125,6 +125,7 @@ def assess(
         **_costs(lake, snapshot, ids),
         "acts": {act: len(names) for act, names in topics.items()},
         "topics": {act: names[:NAMED] for act, names in topics.items()},
+        "bytes": sum(decision.bytes for decision in usual),
         "give_up_elr": lowered - len(topics.get("lower", ())),
         "acls": acls,
         "problems": {d.topic: d.why for d in [d for d in usual if d.why][:NAMED]},

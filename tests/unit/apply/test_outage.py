@@ -136,6 +136,7 @@ class World:
         ] = {}  # of running reassignments, and how many readings each still takes
         self.left: dict[str, int] = {}
         self.brokers: dict[int, dict[str, str]] = {b: {} for b in RACKS}
+        self.usable: dict[int, int | None] = dict.fromkeys(RACKS, 1_000_000)
 
     def step(self, act):
         self.calls += 1
@@ -207,6 +208,20 @@ class World:
             return {}
 
         return self.step(act)
+
+    def sizes(self, brokers, topics):
+        held = {TopicPartition(t, 0): (*r, *self.targets.get(t, ())) for t, r in self.replicas.items() if t in topics}
+        return self.step(
+            lambda: {
+                (b, name): 1000 if b in self.replicas[name.topic] else 0
+                for name, some in held.items()
+                for b in some
+                if b in brokers
+            }
+        )
+
+    def usable_bytes(self, brokers):
+        return self.step(lambda: {b: self.usable[b] for b in brokers})
 
     # The lake
 
@@ -287,6 +302,19 @@ def test_the_former_values_come_back_whatever_is_killed(elr, again):
             assert (world.replicas, world.own) == former, (kill_change, kill_restore, after)
             assert not any(world.brokers.values())
             assert world.states() <= {UNDONE}
+
+
+@pytest.mark.parametrize(("usable", "why"), [(1200, "1,200 usable bytes, and 2,000 bytes"), (None, "are unknown")])
+def test_replicas_that_do_not_fit_on_the_disks_are_not_added(usable, why):
+    """Broker 3 has room for one topic's replica, or none is known."""
+    world, outcomes = World(True), []
+    world.live, world.usable[3] = frozenset({2, 5, 3}), usable
+    made = outage_run.decided(world, entries(True), known(True), False)
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
+    held = {"stated"} if usable else {"inherits", "stated"}
+    assert outcomes[0].held.keys() == held == {d.topic for d in made if d.why}
+    assert why in outcomes[0].held["stated"] and world.targets.keys() == {"inherits", "stated"} - held
+    assert {d.topic: d.bytes for d in made if d.moves} == dict.fromkeys({"inherits", "stated"} - held, 2000)
 
 
 def test_nothing_is_moved_where_others_throttle():

@@ -77,6 +77,12 @@ class Now:
     def overrides(self, resources):
         return {resource: {"min.insync.replicas": "2"} for resource in resources}
 
+    def sizes(self, brokers, topics):
+        return {(b, place): 1000 for place, p in self.partitions.items() for b in p.isr if b in brokers}
+
+    def usable_bytes(self, brokers):
+        return dict.fromkeys(brokers, 1_000_000)
+
     def authorized(self, topics):
         may = frozenset(Operation)
         return Authorized(may - {Operation.ALTER}, dict.fromkeys(topics, may))
@@ -126,6 +132,7 @@ def test_it_says_what_an_outage_costs_and_what_would_be_changed(settings, snapsh
         "The loss of one more broker stops writes to 3 partitions, those above included",
         "The loss of one more rack stops writes to 5 partitions, those above included",
         "Live brokers take the place of those that are down. No setting changes: 1 topic: guarded",
+        "Copied to live brokers: 2,000 bytes",
         "With give_up_elr, the threshold is lowered instead: 1 topic. Kafka then forgets eligible leader replicas",
         "ACL missing: Alter on Cluster",
     ]
