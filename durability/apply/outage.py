@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from durability.apply.cluster import Replicas
+from durability.apply.partitions import Place, place
 from durability.apply.record import REASSIGN, SET_CONFIG, Row
 from durability.catalogue.listing import listed
 from durability.lake.change_table import DONE, INTENDED
@@ -213,9 +214,26 @@ class Value:
     def is_replicas(self) -> bool:
         return isinstance(self.key[1], int)
 
-    def is_own(self, now: Any) -> bool:
-        """Is this a value that the outage set?"""
-        return now is not None and now in self.becomes
+    def is_own(self, now: Any, partition: Replicas | None = None) -> bool:
+        """Is this a value that the outage set, or a state of its moves? partition: whose replicas these are, for replicas.
+
+        A broker shows the end of a move late, or an old state: the replicas are on the way then.
+
+        >>> value = Value(("t", 0), (1, 4, 2), ((2, 3, 5),))
+        >>> value.is_own((2, 3, 5, 1, 4), Replicas((2, 3, 5, 1, 4), (2,), 2)), value.is_own((6,), Replicas((6,), (6,), 6))
+        (True, False)
+        """
+        if now is None:
+            return False
+        places = () if partition is None else [place(partition, self.was, replicas) for replicas in self.becomes]
+        return now in self.becomes or any(each in (Place.RUNNING, Place.REVERTED) for each in places)
+
+    def returns(self, now: Any, partition: Replicas | None = None) -> bool:
+        """Is this the former value, or are the replicas on the way to it?"""
+        if now == self.was:
+            return True
+        back = () if partition is None else [place(partition, replicas, self.was) for replicas in self.becomes]
+        return Place.RUNNING in back
 
 
 def changed(
@@ -232,7 +250,8 @@ def changed(
         key = (decision.topic, name)
         earlier = before.get(key)
         # A change that was not answered may be made later, so its value is kept, too.
-        if earlier is not None and (now == earlier.was or earlier.is_own(now)):
+        partition = partitions[name] if isinstance(name, int) else None
+        if earlier is not None and (earlier.returns(now, partition) or earlier.is_own(now, partition)):
             values = tuple(v for v in earlier.becomes if v != value)
             found.append(Value(key, earlier.was, (*values, value), earlier.in_force))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,10 @@ from durability.apply.outage import Key, Value
 from durability.apply.outage_run import Known, Seen, batches, see
 from durability.apply.record import Changes
 from durability.plain import plain
+
+PAUSE = 5.0
+"""Seconds between the two looks that show a value of others."""
+CHANGING = "its value changes just now"
 
 
 @dataclass
@@ -31,11 +36,11 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
     """Sorts open values. values: of topics that were read."""
     back, facts = Back(), known.facts(seen.reading.live)
     for value in values:
-        now, partitions = seen.now(value.key), seen.partitions[value.topic]
-        if now == value.was:
-            if value.is_replicas() and partitions[int(value.key[1])].moving:
+        now, partitions, partition = seen.now(value.key), seen.partitions[value.topic], seen.partition(value.key)
+        if value.returns(now, partition):
+            if partition is not None and (partition.moving or now != value.was):
                 back.moving.add(value.key)
-        elif not value.is_own(now):
+        elif not value.is_own(now, partition):
             back.others[value.key] = now
         elif (why := outage.waits_for(value, partitions, facts)) is not None:
             back.waiting.setdefault(value.topic, why)
@@ -91,11 +96,24 @@ def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | No
         restored.waiting |= back.waiting | errors
         moved = {topic for topic, name in (*back.put, *back.moving) if isinstance(name, int)}
         restored.waiting |= {topic: "its replicas are moved back" for topic in moved - restored.waiting.keys()}
-        others |= back.others
+        agreed = _agreed(cluster, topics, of_batch, known, back.others)
+        restored.waiting |= {topic: CHANGING for topic, name in back.others.keys() - agreed.keys()}
+        others |= agreed
     _close(changes, restored, others)
     restored.throttles = outage_throttle.lift(cluster, changes)
     restored.back = len({value.topic for value in values.values()} - restored.waiting.keys() - {t for t, _ in others})
     return restored
+
+
+def _agreed(
+    cluster: Cluster, topics: Sequence[str], values: Sequence[Value], known: Known, others: Mapping[Key, Any]
+) -> Mapping[Key, Any]:
+    """The values of others that a second look shows, too. A broker may have shown an old one at the first."""
+    if not others:
+        return {}
+    time.sleep(PAUSE)
+    again = look(see(cluster, topics), values, known).others
+    return {key: value for key, value in others.items() if key in again and again[key] == value}
 
 
 def _close(changes: Changes, restored: Restored, others: Mapping[Key, Any]) -> None:

@@ -71,8 +71,13 @@ class Seen:
         topic, name = key
         if isinstance(name, str):
             return self.own.get(topic, {}).get(name)
-        partition = self.partitions.get(topic, {}).get(name)
+        partition = self.partition(key)
         return None if partition is None else outage.target(partition)
+
+    def partition(self, key: Key) -> Replicas | None:
+        """The partition whose replicas the key names. None for a setting, or if it doesn't exist."""
+        topic, name = key
+        return self.partitions.get(topic, {}).get(name) if isinstance(name, int) else None
 
 
 def see(cluster: Cluster, topics: Sequence[str]) -> Seen:

@@ -114,6 +114,11 @@ def test_what_a_threshold_waits_for(partitions, live, elr, waits):
     assert outage.waits_for(value, {n: partition(text) for n, text in enumerate(partitions)}, facts) == waits
 
 
+@pytest.fixture(autouse=True)
+def _without_pause(monkeypatch):
+    monkeypatch.setattr(outage_back, "PAUSE", 0)
+
+
 class Killed(BaseException):
     """The process ends here."""
 
@@ -339,6 +344,22 @@ def test_it_waits_for_the_rack_and_leaves_what_others_set():
     assert world.own == {"inherits": {MIN: "3"}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
     assert waits[1].left == [f"topic inherits: {MIN} 3 was set by others and stays; before the outage it was unset"]
     assert world.states() == {LEFT}
+
+
+@pytest.mark.parametrize("later", [(2, 3, 5), (2, 3, 6)], ids=["shown-late", "of-others"])
+def test_replicas_that_a_broker_shows_late_are_not_those_of_others(later, monkeypatch):
+    world = World(True)
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(True), known(True), False))
+    world.targets.clear()
+    world.eligible = dict.fromkeys(world.eligible, False)
+    # The move has ended, and the reading still shows the replicas that it removes; then others' replicas, once.
+    for shown in ((2, 3, 5, 1, 4), (2, 6, 1)):
+        world.replicas["inherits"] = shown
+        monkeypatch.setattr(outage_back.time, "sleep", lambda seconds: world.replicas.update(inherits=later))
+        world.run(None, False, lambda c: outage_back.restore(world, c, known(True)))
+        assert world.states() == {DONE}
+    world.run(None, False, lambda c: outage_back.restore(world, c, known(True)))
+    assert (world.states() == {LEFT}) == (later == (2, 3, 6))
 
 
 def test_a_value_that_was_lowered_twice_goes_back_to_the_first_one():
