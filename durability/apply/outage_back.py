@@ -12,6 +12,7 @@ from durability.apply.cluster import Cluster
 from durability.apply.outage import Key, Value
 from durability.apply.outage_run import Known, Seen, batches, see
 from durability.apply.record import Changes
+from durability.errors import AuditError, Refused, Unreachable
 from durability.plain import plain
 
 PAUSE = 5.0
@@ -24,12 +25,26 @@ class Back:
     """What is to be put back, as the cluster is now. put: values to restore, by key. waiting: why a topic has to wait.
 
     others: values that others set, which stay. moving: partitions whose replicas are on the way back.
+    failed: errors by topic that can't be read.
     """
 
     put: dict[Key, Any] = field(default_factory=dict)
     waiting: dict[str, str] = field(default_factory=dict)
     others: dict[Key, Any] = field(default_factory=dict)
     moving: set[Key] = field(default_factory=set)
+    failed: dict[str, AuditError] = field(default_factory=dict)
+
+    def add(self, more: Back) -> None:
+        """Adds what is known of other topics."""
+        self.put |= more.put
+        self.waiting |= more.waiting
+        self.others |= more.others
+        self.moving |= more.moving
+        self.failed |= more.failed
+
+    def stays(self) -> set[str]:
+        """The topics that aren't as before yet, whatever is put back now."""
+        return {*self.waiting, *self.failed, *(topic for topic, _ in self.moving)}
 
 
 def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
@@ -49,17 +64,53 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
     return back
 
 
-def is_ready(cluster: Cluster, changes: Changes, known: Known) -> bool:
-    """Can anything be put back, or is nothing left to wait for?"""
-    values = outage.open_values(changes.state())
-    looks = ((topics, look(see(cluster, topics), of_batch, known)) for topics, of_batch in _by_topics(values))
-    return not values or any(len(back.waiting) < len(topics) for topics, back in looks)
+def survey(cluster: Cluster, changes: Changes, known: Known) -> tuple[Back, bool]:
+    """What is to be put back; and is there something to do, or nothing left to wait for? Nothing is changed.
+
+    Raises the error of a topic if none can be read.
+    """
+    rows = changes.state()
+    values = outage.open_values(rows)
+    total = Back()
+    for of_some, seen in _seen(cluster, values):
+        total.add(_looked(seen, of_some, known))
+    if total.failed and total.failed.keys() == {value.topic for value in values.values()}:
+        raise next(iter(total.failed.values()))
+    stays = total.stays()
+    closable = any(stays.isdisjoint(row.topics) for row in outage.open_rows(rows).values())
+    return total, bool(total.put) or closable or not values
 
 
-def _by_topics(values: Mapping[Key, Value]) -> Iterator[tuple[list[str], list[Value]]]:
-    for topics in batches(sorted({value.topic for value in values.values()})):
-        chosen = set(topics)
-        yield topics, [value for value in values.values() if value.topic in chosen]
+def _looked(seen: Seen | AuditError, values: Sequence[Value], known: Known) -> Back:
+    if isinstance(seen, AuditError):
+        return Back(failed={value.topic: seen for value in values})
+    return look(seen, values, known)
+
+
+def _seen(cluster: Cluster, values: Mapping[Key, Value]) -> Iterator[tuple[list[Value], Seen | AuditError]]:
+    """Reads the topics of values, many at once. Yields the values of some topics, and these topics, or why they can't be read."""
+    of_topics: dict[str, list[Value]] = {}
+    for value in values.values():
+        of_topics.setdefault(value.topic, []).append(value)
+    for topics in batches(sorted(of_topics)):
+        for some, seen in _read(cluster, topics):
+            yield [value for topic in some for value in of_topics[topic]], seen
+
+
+def _read(cluster: Cluster, topics: list[str]) -> Iterator[tuple[list[str], Seen | AuditError]]:
+    """Reads topics, in ever smaller parts if that fails: one topic with an error must not hide the others."""
+    seen: Seen | AuditError
+    try:
+        seen = see(cluster, topics)
+    except (Refused, Unreachable) as error:
+        seen = error
+    if isinstance(seen, Seen) or len(topics) == 1:
+        yield topics, seen
+        return
+    see(cluster, [])  # raises if it is the cluster that doesn't answer
+    half = len(topics) // 2
+    yield from _read(cluster, topics[:half])
+    yield from _read(cluster, topics[half:])
 
 
 @dataclass
@@ -84,35 +135,47 @@ def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | No
     restored = Restored()
     others: dict[Key, Any] = {}
     values = outage.open_values(changes.state())
-    for topics, of_batch in _by_topics(values):
-        changes.renew()
-        seen = see(cluster, topics)
-        back = look(seen, of_batch, known)
-        if why := outage_run.throttled(cluster, changes, f"back:{len(changes.state()):08d}", back.put, seen, throttle):
-            back.waiting |= {topic: why for topic, name in back.put if isinstance(name, int)}
-            back.put = {key: value for key, value in back.put.items() if isinstance(key[1], str)}
-        errors = outage_run.put(cluster, back.put)
+    changes.renew()
+    for of_some, seen in _seen(cluster, values):
+        back = _looked(seen, of_some, known)
+        errors = {topic: str(error) for topic, error in back.failed.items()}
+        if isinstance(seen, Seen):
+            errors |= _put(cluster, changes, back, seen, throttle)
         restored.failed |= errors
         restored.waiting |= back.waiting | errors
         moved = {topic for topic, name in (*back.put, *back.moving) if isinstance(name, int)}
         restored.waiting |= {topic: "its replicas are moved back" for topic in moved - restored.waiting.keys()}
-        agreed = _agreed(cluster, topics, of_batch, known, back.others)
+        agreed = _agreed(cluster, of_some, known, back.others)
         restored.waiting |= {topic: CHANGING for topic, name in back.others.keys() - agreed.keys()}
         others |= agreed
+        changes.renew()
     _close(changes, restored, others)
     restored.throttles = outage_throttle.lift(cluster, changes)
     restored.back = len({value.topic for value in values.values()} - restored.waiting.keys() - {t for t, _ in others})
     return restored
 
 
-def _agreed(
-    cluster: Cluster, topics: Sequence[str], values: Sequence[Value], known: Known, others: Mapping[Key, Any]
-) -> Mapping[Key, Any]:
+def _put(cluster: Cluster, changes: Changes, back: Back, seen: Seen, throttle: int | None) -> dict[str, str]:
+    """Puts values back. Returns the errors by topic. Replicas that can't be throttled wait.
+
+    Settings first: a throttle takes time, and a threshold must not rise on a reading of before.
+    """
+    settings = {key: value for key, value in back.put.items() if isinstance(key[1], str)}
+    moves = {key: value for key, value in back.put.items() if isinstance(key[1], int)}
+    errors = outage_run.put(cluster, settings)
+    if why := outage_run.throttled(cluster, changes, f"back:{len(changes.state()):08d}", moves, seen, throttle):
+        back.waiting |= {topic: why for topic, _ in moves}
+        back.put = settings
+        return errors
+    return errors | outage_run.put(cluster, moves)
+
+
+def _agreed(cluster: Cluster, values: Sequence[Value], known: Known, others: Mapping[Key, Any]) -> Mapping[Key, Any]:
     """The values of others that a second look shows, too. A broker may have shown an old one at the first."""
     if not others:
         return {}
     time.sleep(PAUSE)
-    again = look(see(cluster, topics), values, known).others
+    again = look(see(cluster, sorted({value.topic for value in values})), values, known).others
     return {key: value for key, value in others.items() if key in again and again[key] == value}
 
 

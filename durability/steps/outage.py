@@ -336,7 +336,9 @@ def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary)
         if outage_throttle.open_rows(changes):
             with changes.claimed():
                 summary.problems += outage_throttle.lift(cluster, changes)
-        return outage_back.is_ready(cluster, changes, work.known())
+        back, ready = outage_back.survey(cluster, changes, work.known())
+    summary.problems += _told({topic: str(error) for topic, error in back.failed.items()})
+    return ready
 
 
 def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:

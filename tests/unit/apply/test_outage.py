@@ -8,10 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from durability.apply import outage, outage_back, outage_run
+from durability.apply import outage, outage_back, outage_run, outage_throttle
 from durability.apply.cluster import Reading, Replicas, ResourceType, TopicPartition
 from durability.apply.outage_run import OUTAGE, Known
 from durability.apply.record import Changes
+from durability.errors import Unreachable
 from durability.lake.change_table import CHANGES, DONE, LEFT, RACK_OUTAGE, UNDONE
 from durability.remedies.plans import Broker, Placement
 
@@ -339,7 +340,7 @@ def test_it_waits_for_the_rack_and_leaves_what_others_set():
     world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(False))))
     assert sorted(waits[0].waiting) == ["inherits", "stated"] and world.states() == {DONE}
     world.live, world.own["inherits"][MIN] = frozenset(RACKS), "3"
-    assert outage_back.is_ready(world, world.changes(), known(False))
+    assert outage_back.survey(world, world.changes(), known(False))[1]
     world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(False))))
     assert world.own == {"inherits": {MIN: "3"}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
     assert waits[1].left == [f"topic inherits: {MIN} 3 was set by others and stays; before the outage it was unset"]
@@ -383,3 +384,59 @@ def test_what_others_set_before_our_change_is_not_taken_for_ours(monkeypatch):
     world.live = frozenset(RACKS)
     world.run(None, False, lambda c: outage_back.restore(world, c, known(False)))
     assert world.own["inherits"] == {MIN: "1"} and world.own["stated"][MIN] == "2"
+
+
+def test_a_topic_with_an_error_does_not_stop_the_others(monkeypatch):
+    world = World(False)
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
+    world.live = frozenset(RACKS)
+
+    def read(topics, broken=("inherits",)):
+        if set(broken) & set(topics):
+            raise Unreachable("UNKNOWN: topic inherits")
+        return World.read(world, topics)
+
+    monkeypatch.setattr(world, "read", read)
+    found = []
+    world.run(None, False, lambda c: found.append(outage_back.restore(world, c, known(False))))
+    assert found[0].failed == {"inherits": "UNKNOWN: topic inherits"}
+    assert world.own["stated"][MIN] == "2" and world.own["inherits"][MIN] == "1" and world.states() == {DONE}
+    monkeypatch.setattr(world, "read", lambda topics: read(topics, ["inherits", "stated"]))
+    with pytest.raises(Unreachable):
+        outage_back.survey(world, world.changes(), known(False))
+
+
+def test_a_value_is_restored_while_another_of_its_topic_waits():
+    world = World(False)
+    world.own["inherits"][MIN], world.replicas["inherits"] = "1", (2, 3, 5)
+    world.live = frozenset({1, 4, 2, 5})  # another rack is lost
+
+    def record(changes):
+        for value in (
+            outage.Value(("inherits", MIN), "3", ("1",), 3),
+            outage.Value(("inherits", 0), (1, 4, 2), ((2, 3, 5),), 2),
+        ):
+            name = outage_run._intend(changes, "", [value])
+            changes.done(name)
+
+    world.run(None, False, record)
+    back, ready = outage_back.survey(world, world.changes(), known(False))
+    assert ready and [*back.put] == [("inherits", 0)] and [*back.waiting] == ["inherits"]
+
+
+def test_a_threshold_is_restored_before_a_throttle_takes_its_time(monkeypatch):
+    world, made = World(True), []
+    world.eligible["inherits"] = False
+    asked = entries(True) | {"inherits": [entry("lower")]}
+    outcomes = []
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, asked, known(True), False, 9)))
+    assert outcomes[0].topics == {"lower": 1, "add-replicas": 1}
+    for _ in range(3):
+        world.read([])
+    world.run(None, False, lambda c: outage_throttle.lift(world, c))
+    world.live = frozenset(RACKS)
+    monkeypatch.setattr(
+        world, "change", lambda some: made.extend(one.name for one in some) or World.change(world, some)
+    )
+    world.run(None, False, lambda c: outage_back.restore(world, c, known(True), 9))
+    assert made[0] == MIN and "leader.replication.throttled.rate" in made
