@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from durability.apply.cluster import Replicas
@@ -85,11 +86,12 @@ def decide(
     facts: Facts,
     placement: Placement,
     give_up_elr: bool = False,
+    before: Mapping[Key, Value] = MappingProxyType({}),
 ) -> Decision:
     """The decision for a topic.
 
     entries: its `rack_outage` in `topic_posture`. partitions, own: its partitions and its own settings, read just now.
-    placement: chooses brokers for new replicas.
+    placement: chooses brokers for new replicas. before: what an outage changed and isn't put back: its own moves may run.
     """
     asked = {e["setting"]: e for e in entries if e["step"] in (STEP_LOWER, STEP_GUARDED) and partitions}
     settings: dict[str, str] = {}
@@ -105,7 +107,7 @@ def decide(
         if short:
             safe = entry["step"] == STEP_LOWER and not wipes(partitions, facts.elr)
             if not safe and not (give_up_elr and all(p.leader in facts.live for p in partitions.values())):
-                return _more_replicas(topic, short, own, in_force, facts, placement)
+                return _more_replicas(topic, short, own, in_force, facts, placement, before)
             settings[MIN_ISR] = str(max(1, min(len(p.isr) for p in short.values())))
     entry = asked.get(MIN_RACKS)
     if entry is not None and entry["step"] == STEP_LOWER and facts.knows_racks:
@@ -170,18 +172,25 @@ def _more_replicas(
     minimum: int,
     facts: Facts,
     placement: Placement,
+    before: Mapping[Key, Value],
 ) -> Decision:
-    """Live brokers take the place of those that are down, as many as there are, but enough for the minimum."""
+    """Live brokers take the place of those that are down, as many as there are, but enough for the minimum.
+
+    A partition that moves is left alone, unless it is a move of the outage that can't end, since a target broker is down, too.
+    """
     if observers.constrained(own.get(observers.SETTING)):
         return Decision(topic, HOLD, why=OBSERVERS, in_force=minimum)
     moves: dict[int, tuple[int, ...]] = {}
     why = None
     for number, partition in short.items():
-        if partition.moving:
+        meant = target(partition)
+        earlier = before.get((topic, number))
+        ours = earlier is not None and earlier.is_own(meant, partition)
+        if partition.moving and not (ours and set(meant) - facts.live):
             why = why or MOVING
             continue
-        kept = [b for b in partition.replicas if b in facts.live]
-        counts = range(len(partition.replicas), min(minimum, len(partition.replicas)) - 1, -1)
+        kept = [b for b in meant if b in facts.live]
+        counts = range(len(meant), min(minimum, len(meant)) - 1, -1)
         chosen = next((found for n in counts if (found := placement.choose(kept, n, 1))), None)
         if chosen is None or partition.leader not in kept or set(chosen) == set(kept):
             why = FEW

@@ -102,15 +102,17 @@ def batches(topics: Sequence[str]) -> Iterator[list[str]]:
         yield list(topics[first : first + TOPICS_AT_ONCE])
 
 
-def decided(cluster: Cluster, entries: Entries, known: Known, give_up_elr: bool) -> list[Decision]:
-    """What would be done now, by topic. Nothing is changed."""
+def decided(
+    cluster: Cluster, entries: Entries, known: Known, give_up_elr: bool, before: Mapping[Key, Value]
+) -> list[Decision]:
+    """What would be done now, by topic. Nothing is changed. before: open changes."""
     found: list[Decision] = []
     planned: list[Move] = []
     placement: Placement | None = None
     for batch in batches(sorted(entries)):
         seen = see(cluster, batch)
         placement = placement or known.placement(seen.reading.live)
-        made = _decide(seen, batch, entries, known, placement, give_up_elr)
+        made = _decide(seen, batch, entries, known, placement, give_up_elr, before)
         fitting, moves = outage_disks.fitting(cluster, seen.reading, made, planned)
         found += fitting
         planned += moves
@@ -118,11 +120,17 @@ def decided(cluster: Cluster, entries: Entries, known: Known, give_up_elr: bool)
 
 
 def _decide(
-    seen: Seen, topics: Sequence[str], entries: Entries, known: Known, placement: Placement, give_up_elr: bool
+    seen: Seen,
+    topics: Sequence[str],
+    entries: Entries,
+    known: Known,
+    placement: Placement,
+    give_up_elr: bool,
+    before: Mapping[Key, Value],
 ) -> list[Decision]:
     facts = known.facts(seen.reading.live)
     return [
-        outage.decide(t, entries[t], seen.partitions[t], seen.own.get(t, {}), facts, placement, give_up_elr)
+        outage.decide(t, entries[t], seen.partitions[t], seen.own.get(t, {}), facts, placement, give_up_elr, before)
         for t in topics
     ]
 
@@ -149,9 +157,10 @@ def change(
             if waiting:
                 seen = see(cluster, waiting)
                 placement = placement or known.placement(seen.reading.live)
-                made = _decide(seen, waiting, entries, known, placement, give_up_elr)
+                before = outage.open_values(changes.state())
+                made = _decide(seen, waiting, entries, known, placement, give_up_elr, before)
                 made, _ = outage_disks.fitting(cluster, seen.reading, made, [])
-                waiting = _make(cluster, changes, seen, made, throttle, outcome)
+                waiting = _make(cluster, changes, seen, made, before, throttle, outcome)
         for topic in waiting:
             outcome.failed[topic] = "it changes all the time, so nothing was done. Run again"
     return outcome
@@ -162,14 +171,13 @@ def _make(
     changes: Changes,
     seen: Seen,
     made: Sequence[Decision],
+    before: Mapping[Key, Value],
     throttle: int | None,
     outcome: Outcome,
 ) -> list[str]:
     """Makes the decided changes. Returns the topics that changed since they were decided."""
     wanted = [d for d in made if d.act != outage.HOLD]
-    before = outage.open_values(changes.state())
-    ours = {value.topic for value in before.values() if value.is_replicas()}
-    outcome.held |= {d.topic: d.why for d in made if d.why and not (d.why == outage.MOVING and d.topic in ours)}
+    outcome.held |= {d.topic: d.why for d in made if d.why}
     rows: dict[str, list[Value]] = {}
     for act in (LOWER, ADD):
         values = [

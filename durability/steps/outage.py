@@ -95,6 +95,7 @@ def assess(
 
     evaluate: submits `spark_jobs/evaluate.py`. Unreachable if the cluster can't be read.
     """
+    from durability.apply import outage as outage_rules
     from durability.apply import outage_run
     from durability.steps.evaluate import plan_evaluation
 
@@ -105,9 +106,10 @@ def assess(
     evaluate(lake, plan)
     entries, knows_racks = _asked(lake, cluster, ids, lost)
     known = _known_for_changes(lake, snapshot, knows_racks)
+    before = outage_rules.open_values(Work(settings, cluster, ids.run_id).changes().state())
     with opened(cluster, source, connect) as reached:
-        usual = outage_run.decided(reached, entries, known, False)
-        giving_up = outage_run.decided(reached, entries, known, True)
+        usual = outage_run.decided(reached, entries, known, False, before)
+        giving_up = outage_run.decided(reached, entries, known, True, before)
         acls = _acls(reached, [*usual, *giving_up])
     topics: dict[str, list[str]] = {}
     for decision in usual:

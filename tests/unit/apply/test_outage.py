@@ -315,7 +315,7 @@ def test_replicas_that_do_not_fit_on_the_disks_are_not_added(usable, why):
     """Broker 3 has room for one topic's replica, or none is known."""
     world, outcomes = World(True), []
     world.live, world.usable[3] = frozenset({2, 5, 3}), usable
-    made = outage_run.decided(world, entries(True), known(True), False)
+    made = outage_run.decided(world, entries(True), known(True), False, {})
     world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
     held = {"stated"} if usable else {"inherits", "stated"}
     assert outcomes[0].held.keys() == held == {d.topic for d in made if d.why}
@@ -440,3 +440,19 @@ def test_a_threshold_is_restored_before_a_throttle_takes_its_time(monkeypatch):
     )
     world.run(None, False, lambda c: outage_back.restore(world, c, known(True), 9))
     assert made[0] == MIN and "leader.replication.throttled.rate" in made
+
+
+def test_a_move_of_ours_whose_target_is_lost_too_gets_another_one():
+    world, outcomes = World(True), []
+
+    def lower(changes):
+        outcomes.append(outage_run.change(world, changes, entries(True), known(True), False))
+
+    world.run(None, False, lower)
+    assert world.targets == {"inherits": (2, 3, 5), "stated": (5, 6, 2)}
+    world.left, world.live = dict.fromkeys(world.targets, 99), LIVE - {3}  # a broker of another rack dies
+    world.run(None, False, lower)
+    assert world.targets == {"inherits": (2, 5, 6), "stated": (5, 6, 2)}
+    assert outcomes[1].held == {"stated": outage.MOVING}
+    opened = outage.open_values(world.changes().state())
+    assert opened["inherits", 0].was == (1, 4, 2) and opened["inherits", 0].becomes == ((2, 3, 5), (2, 5, 6))
