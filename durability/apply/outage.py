@@ -36,6 +36,8 @@ CHANGED = "its min.insync.replicas was changed since the audit"
 FEW = "the live brokers don't suffice"
 RETURNED = "its replicas out of sync are in racks that are back: they catch up"
 MOVING = "its partitions are being reassigned"
+BY_HAND = "This doesn't end by itself:"
+"""In each reason to wait that needs a hand."""
 
 Partitions = Mapping[int, Replicas]
 """A topic's partitions by number."""
@@ -268,14 +270,15 @@ def changed(
     return found
 
 
-def waits_for(value: Value, partitions: Partitions, facts: Facts) -> str | None:
+def waits_for(value: Value, partitions: Partitions, own: Mapping[str, str], facts: Facts) -> str | None:
     """Why a value can't be put back yet; None if it can. A deleted topic has no partitions and waits for nothing.
 
-    A threshold is restored when the rack is back, enough replicas are in sync for it, and no ELR is left to wipe.
+    own: the topic's own settings now. A threshold is restored when the rack is back, enough replicas are in sync for it, and no
+    ELR is left to wipe. Replicas are moved back when their brokers are up and acks=all is accepted meanwhile.
     """
     if value.is_replicas():
-        down = sorted(set(value.was) - facts.live) if value.key[1] in partitions else []
-        return f"{_brokers(down)} down" if down else None
+        number = int(value.key[1])
+        return _not_movable(value, partitions[number], own) or _down(value, facts) if number in partitions else None
     for number, partition in sorted(partitions.items()):
         missing = sorted(set(partition.replicas) - set(partition.isr))
         if partition.leader is None or not partition.isr:
@@ -286,6 +289,29 @@ def waits_for(value: Value, partitions: Partitions, facts: Facts) -> str | None:
         if missing and (few or any(facts.lost(b) for b in missing)):
             return f"partition {number}: {_brokers(missing)} out of sync"
     return None
+
+
+def _down(value: Value, facts: Facts) -> str | None:
+    down = sorted(set(value.was) - facts.live)
+    return f"{_brokers(down)} down" if down else None
+
+
+def _not_movable(value: Value, partition: Replicas, own: Mapping[str, str]) -> str | None:
+    """Why the replicas can't be moved back. Kafka counts those that it adds, so the effective minimum rises (KAFKA-15583)."""
+    minimum = int(own[MIN_ISR]) if own.get(MIN_ISR, "").isdecimal() else value.in_force
+    if minimum is None:
+        return f"partition {value.key[1]}: its {MIN_ISR} is unknown. {BY_HAND} set it for the topic"
+    needed = min(minimum, len({*value.was, *partition.replicas}))
+    if len(partition.isr) >= needed:
+        return None
+    why = f"partition {value.key[1]}: acks=all would need {needed} replicas in sync while it is moved back"
+    most = max(len(target(partition)), len(value.was))
+    return f"{why}. {BY_HAND} set {MIN_ISR} of the topic to at most {most}" if minimum > most else why
+
+
+def needs_help(why: str) -> bool:
+    """Does a wait never end by itself? why: as of `waits_for`."""
+    return BY_HAND in why
 
 
 def _brokers(ids: Sequence[int]) -> str:
@@ -299,7 +325,10 @@ def as_json(values: Sequence[Value]) -> tuple[Any, Any]:
     """`was` and `becomes` of one row. values: settings or replicas, not both."""
     if values[0].is_replicas():
         was = [_placement(v, v.was) for v in values]
-        return {"placements": was}, {"placements": [_placement(v, one) for v in values for one in v.becomes]}
+        minimums = {v.topic: v.in_force for v in values}
+        return {"placements": was, "min_isr": minimums}, {
+            "placements": [_placement(v, one) for v in values for one in v.becomes]
+        }
     was = [{"topic": v.topic, "name": v.key[1], "value": v.was, "in_force": v.in_force} for v in values]
     return was, [{"topic": v.topic, "name": v.key[1], "value": one} for v in values for one in v.becomes]
 
@@ -311,7 +340,10 @@ def _placement(value: Value, replicas: Sequence[int]) -> dict[str, Any]:
 def of_row(row: Row) -> list[Value]:
     """The values of one row."""
     if row.kind == REASSIGN:
-        listed_was = [((p["topic"], p["partition"]), tuple(p["replicas"]), None) for p in row.was["placements"]]
+        listed_was = [
+            ((p["topic"], p["partition"]), tuple(p["replicas"]), row.was["min_isr"][p["topic"]])
+            for p in row.was["placements"]
+        ]
         became = [((p["topic"], p["partition"]), tuple(p["replicas"])) for p in row.becomes["placements"]]
     else:
         listed_was = [((s["topic"], s["name"]), s["value"], s["in_force"]) for s in row.was]

@@ -52,13 +52,15 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
     back, facts = Back(), known.facts(seen.reading.live)
     for value in values:
         now, partitions, partition = seen.now(value.key), seen.partitions[value.topic], seen.partition(value.key)
+        own = seen.own.get(value.topic, {})
         if value.returns(now, partition):
             if partition is not None and (partition.moving or now != value.was):
                 back.moving.add(value.key)
         elif not value.is_own(now, partition):
             back.others[value.key] = now
-        elif (why := outage.waits_for(value, partitions, facts)) is not None:
-            back.waiting.setdefault(value.topic, why)
+        elif (why := outage.waits_for(value, partitions, own, facts)) is not None:
+            if value.topic not in back.waiting or outage.needs_help(why):
+                back.waiting[value.topic] = why
         else:
             back.put[value.key] = value.was
     return back

@@ -339,7 +339,7 @@ def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary)
             with changes.claimed():
                 summary.problems += outage_throttle.lift(cluster, changes)
         back, ready = outage_back.survey(cluster, changes, work.known())
-    summary.problems += _told({topic: str(error) for topic, error in back.failed.items()})
+    summary.problems += _told({topic: str(error) for topic, error in back.failed.items()} | _stuck(back.waiting))
     return ready
 
 
@@ -356,8 +356,15 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
         topic, why = min(restored.waiting.items())
         waiting = f", {counted(len(restored.waiting), 'topic')} waiting, such as {topic}: {why}"
     summary.text = plain(f"{counted(restored.back, 'topic')} as before{waiting}")
-    summary.problems += restored.left + restored.throttles + _told(restored.failed)
+    summary.problems += restored.left + restored.throttles + _told(restored.failed | _stuck(restored.waiting))
     return not restored.waiting and not throttled
+
+
+def _stuck(waiting: Mapping[str, str]) -> dict[str, str]:
+    """The topics, of those that wait, that need a hand."""
+    from durability.apply.outage import needs_help
+
+    return {topic: why for topic, why in waiting.items() if needs_help(why)}
 
 
 def _told(problems: Mapping[str, str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from durability.apply import outage, outage_back, outage_run, outage_throttle
 from durability.apply.cluster import Reading, Replicas, ResourceType, TopicPartition
 from durability.apply.outage_run import OUTAGE, Known
-from durability.apply.record import Changes
+from durability.apply.record import Changes, Row
 from durability.errors import Unreachable
 from durability.lake.change_table import CHANGES, DONE, LEFT, RACK_OUTAGE, UNDONE
 from durability.remedies.plans import Broker, Placement
@@ -112,7 +113,37 @@ def test_a_moving_partition_is_left_alone():
 def test_what_a_threshold_waits_for(partitions, live, elr, waits):
     facts = outage.Facts(RACKS, frozenset(live), elr)
     value = outage.Value(("t", MIN), None, ("1",), in_force=2)
-    assert outage.waits_for(value, {n: partition(text) for n, text in enumerate(partitions)}, facts) == waits
+    assert outage.waits_for(value, {n: partition(text) for n, text in enumerate(partitions)}, {}, facts) == waits
+
+
+@pytest.mark.parametrize(
+    ("minimum", "own", "isr", "waits"),
+    [
+        (2, {}, (2, 3, 5), None),
+        (4, {}, (2, 3, 5), "acks=all would need 4 replicas in sync while it is moved back. This doesn't end by itself"),
+        (4, {MIN: "3"}, (2, 3, 5), None),
+        (3, {}, (2, 3), "acks=all would need 3 replicas in sync while it is moved back"),
+        (None, {}, (2, 3, 5), "its min.insync.replicas is unknown. This doesn't end by itself"),
+        (None, {MIN: "2"}, (2, 3, 5), None),
+    ],
+)
+def test_what_replicas_wait_for(minimum, own, isr, waits):
+    value = outage.Value(("t", 0), (1, 4, 2), ((2, 3, 5),), minimum)
+    assert (
+        outage.waits_for(value, {0: Replicas((2, 3, 5), isr, 2, ())}, own, outage.Facts(RACKS, LIVE, True)) is not None
+    )
+    why = outage.waits_for(
+        value, {0: Replicas((2, 3, 5), isr, 2, ())}, own, outage.Facts(RACKS, frozenset(RACKS), True)
+    )
+    assert (why is None) == (waits is None) and (waits or "") in (why or "")
+    assert why is None or outage.needs_help(why) == ("by itself" in why) == ("by itself" in waits)
+
+
+def test_a_row_keeps_the_minimum_of_its_replicas():
+    value = outage.Value(("t", 0), (1, 4, 2), ((2, 3, 5),), 2)
+    was, becomes = outage.as_json([value])
+    row = Row("", "1", outage.kind_of([value]), DONE, ("t",), was, becomes, None, "run", datetime.now(UTC))
+    assert outage.of_row(row) == [value]
 
 
 @pytest.fixture(autouse=True)
