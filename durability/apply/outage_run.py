@@ -53,9 +53,10 @@ class Known:
     def facts(self, live: frozenset[int]) -> Facts:
         return Facts({b.id: b.rack for b in self.brokers}, live, self.elr, self.knows_racks)
 
-    def placement(self, live: frozenset[int]) -> Placement:
+    def placement(self, live: frozenset[int], earlier: Placement | None) -> Placement:
+        """earlier: the one before, with the replicas that it chose. Brokers may have died since."""
         brokers = [Broker(b.id, b.rack, b.id in live, b.room) for b in self.brokers]
-        return Placement(brokers, Counter(self.load))
+        return Placement(brokers, Counter(self.load if earlier is None else earlier.load))
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def decided(
     placement: Placement | None = None
     for batch in batches(sorted(entries)):
         seen = see(cluster, batch)
-        placement = placement or known.placement(seen.reading.live)
+        placement = known.placement(seen.reading.live, placement)
         made = _decide(seen, batch, entries, known, placement, give_up_elr, before)
         fitting, moves = outage_disks.fitting(cluster, seen.reading, made, planned)
         found += fitting
@@ -156,7 +157,7 @@ def change(
         for _ in range(ROUNDS):
             if waiting:
                 seen = see(cluster, waiting)
-                placement = placement or known.placement(seen.reading.live)
+                placement = known.placement(seen.reading.live, placement)
                 before = outage.open_values(changes.state())
                 made = _decide(seen, waiting, entries, known, placement, give_up_elr, before)
                 made, _ = outage_disks.fitting(cluster, seen.reading, made, [])

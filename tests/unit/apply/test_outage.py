@@ -487,3 +487,16 @@ def test_a_move_of_ours_whose_target_is_lost_too_gets_another_one():
     assert outcomes[1].held == {"stated": outage.MOVING}
     opened = outage.open_values(world.changes().state())
     assert opened["inherits", 0].was == (1, 4, 2) and opened["inherits", 0].becomes == ((2, 3, 5), (2, 5, 6))
+
+
+def test_later_batches_choose_among_the_brokers_that_are_left(monkeypatch):
+    monkeypatch.setattr(outage_run, "TOPICS_AT_ONCE", 1)
+    world, outcomes = World(True), []
+
+    def reassign(targets, **options):
+        world.live = LIVE - {6}  # dies after the first batch
+        return World.reassign(world, targets, **options)
+
+    monkeypatch.setattr(world, "reassign", reassign)
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False)))
+    assert outcomes[0].topics == {"add-replicas": 2} and not outcomes[0].failed
