@@ -240,7 +240,7 @@ def throttled(
         for (topic, name), replicas in values.items()
         if isinstance(name, int)
     }
-    return outage_throttle.put_on(cluster, changes, name, moves, throttle) if moves and throttle else None
+    return outage_throttle.put_on(cluster, changes, name, moves, throttle, live) if moves and throttle else None
 
 
 def _intend(changes: Changes, step: str, values: Sequence[Value]) -> str:

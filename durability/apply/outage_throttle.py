@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from durability.apply import partitions, throttles
-from durability.apply.cluster import Cluster, TopicPartition
+from durability.apply.cluster import Cluster, Resource, ResourceType, TopicPartition
 from durability.apply.record import THROTTLE, Changes, Row, is_open
+from durability.apply.settings import CLUSTER_WIDE, of_topic
 from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
 
@@ -14,17 +15,18 @@ Moves = Mapping[TopicPartition, tuple[Sequence[int], Sequence[int]]]
 """By partition, its live replicas and the new ones."""
 
 
-def put_on(cluster: Cluster, changes: Changes, id: str, moves: Moves, rate: int) -> str | None:
+def put_on(cluster: Cluster, changes: Changes, id: str, moves: Moves, rate: int, live: Collection[int]) -> str | None:
     """Throttles moves before they start. Returns why not: others have a throttle there, or the cluster refuses this one.
 
-    id: of the throttle, unique in the plan. rate: bytes per second and broker.
+    id: of the throttle, unique in the plan. rate: bytes per second and broker. live: the brokers that are up.
     """
     listed = [Move(*place, tuple(before), tuple(after)) for place, (before, after) in sorted(moves.items())]
     step = Step(id, "reassign", "", tuple(listed))
     # Looked at before a row is written, since a restore may meet the same throttle every 30 seconds.
-    own = cluster.overrides(dict.fromkeys(change.resource for change in throttles.of_moves(listed, rate)))
+    brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(live)]
+    own = cluster.overrides([CLUSTER_WIDE, *brokers, *map(of_topic, step.topics)])
     if others := throttles.foreign(own, changes.state(), step.topics):
-        return f"others throttle its brokers or topics: {partitions.listed(others)}"
+        return f"others throttle brokers or topics: {partitions.listed(others)}"
     try:
         throttles.put_on(cluster, changes, step, rate)
     except Stopped as stopped:

@@ -173,6 +173,7 @@ class World:
         ] = {}  # of running reassignments, and how many readings each still takes
         self.left: dict[str, int] = {}
         self.brokers: dict[int, dict[str, str]] = {b: {} for b in RACKS}
+        self.cluster_wide: dict[str, str] = {}
         self.usable: dict[int, int | None] = dict.fromkeys(RACKS, 1_000_000)
 
     def step(self, act):
@@ -219,6 +220,8 @@ class World:
     def _own(self, resource):
         if resource.type is ResourceType.TOPIC:
             return self.own.get(resource.name)
+        if not resource.name:
+            return self.cluster_wide
         assert int(resource.name) in self.live, "only a live broker answers"
         return self.brokers[int(resource.name)]
 
@@ -354,9 +357,10 @@ def test_replicas_that_do_not_fit_on_the_disks_are_not_added(usable, why):
     assert {d.topic: d.bytes for d in made if d.moves} == dict.fromkeys({"inherits", "stated"} - held, 2000)
 
 
-def test_nothing_is_moved_where_others_throttle():
+@pytest.mark.parametrize("where", ["broker", "cluster"])
+def test_nothing_is_moved_where_others_throttle(where):
     world = World(True)
-    world.brokers[3]["follower.replication.throttled.rate"] = "5"
+    {"broker": world.brokers[3], "cluster": world.cluster_wide}[where]["follower.replication.throttled.rate"] = "5"
     outcomes = []
     world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
     assert set(outcomes[0].failed) == {"inherits", "stated"} and "others throttle" in outcomes[0].failed["stated"]
