@@ -268,7 +268,7 @@ class Work:
     """The changes of the outage of a cluster.
 
     throttle: of replicas that are copied, in bytes per second and broker; None: none. approval: of this run; None if it only
-    restores.
+    restores: then its rows have the last approval, since that covers the way back.
     """
 
     settings: Settings
@@ -285,7 +285,8 @@ class Work:
 
         lake = self.settings.open_lake()
         lake.ensure()
-        return Changes(lake, self.cluster, RACK_OUTAGE, OUTAGE, self.run_id, self.approval)
+        approval = self.approval or _approval(lake, self.cluster)
+        return Changes(lake, self.cluster, RACK_OUTAGE, OUTAGE, self.run_id, approval)
 
     @contextmanager
     def reached(self, connect: Connect, allows: Allows) -> Iterator[Cluster]:
@@ -295,6 +296,20 @@ class Work:
 
     def known(self) -> Known:
         return known_of(self.settings.open_lake(), whatif.newest(self.settings, self.cluster))
+
+
+def _approval(lake: Lake, cluster: str) -> Approval | None:
+    """The last approval of a change in an outage of the cluster."""
+    from pyiceberg.expressions import And, EqualTo, NotNull
+
+    from durability.apply.outage_run import OUTAGE
+    from durability.apply.record import Approval
+    from durability.lake.change_table import CHANGES
+
+    where = And(EqualTo("cluster", cluster), EqualTo("plan", OUTAGE), NotNull("approved_by"))
+    rows = lake.scan(CHANGES, where, ["captured_at", "approved_by", "approved_at", "comment"]).to_pylist()
+    last = max(rows, key=lambda row: row["captured_at"], default=None)
+    return None if last is None else Approval(last["approved_by"], last["approved_at"], last["comment"])
 
 
 def change(

@@ -10,7 +10,9 @@ import pytest
 
 from durability.apply.cluster import Reading, Replicas, TopicPartition
 from durability.apply.permissions import Authorized, Operation
+from durability.apply.record import SET_CONFIG, Approval
 from durability.errors import Refused
+from durability.lake.change_table import CHANGES
 from durability.plan import Plan
 from durability.report import outage as report
 from durability.steps import drill, outage
@@ -98,6 +100,21 @@ def test_a_rack_is_lost_when_all_its_brokers_are(settings, snapshot, monkeypatch
     assert lost({1}, rack="az2") == ("eu", {"az2": [2, 5]})
     with pytest.raises(Refused, match=r"eu has no rack az4.*az"):
         lost({1}, rack="az4")
+
+
+def test_a_run_that_only_restores_names_the_approver(settings, lake):
+    approval = Approval("ann", datetime(2026, 11, 21, 12, tzinfo=UTC), "go")
+    first = outage.Work(settings, "eu", "one", None, approval).changes()
+    with first.claimed():
+        first.intend("lower", "1", SET_CONFIG, ["t"], [], [])
+        first.done("1")
+    later = outage.Work(settings, "eu", "two").changes()
+    with later.claimed():
+        later.undone("1")
+    rows = lake.scan(CHANGES).to_pylist()
+    assert {(row["run_id"], row["approved_by"], row["comment"]) for row in rows} == {
+        (n, "ann", "go") for n in ("one", "two")
+    }
 
 
 @pytest.mark.slow
