@@ -297,11 +297,17 @@ def _down(value: Value, facts: Facts) -> str | None:
 
 
 def _not_movable(value: Value, partition: Replicas, own: Mapping[str, str]) -> str | None:
-    """Why the replicas can't be moved back. Kafka counts those that it adds, so the effective minimum rises (KAFKA-15583)."""
+    """Why the replicas can't be moved back. Kafka counts those that it adds, so the effective minimum rises (KAFKA-15583).
+
+    While the partition is still moved away, this cancels the move, and may leave only former replicas at once.
+    """
     minimum = int(own[MIN_ISR]) if own.get(MIN_ISR, "").isdecimal() else value.in_force
     if minimum is None:
         return f"partition {value.key[1]}: its {MIN_ISR} is unknown. {BY_HAND} set it for the topic"
     needed = min(minimum, len({*value.was, *partition.replicas}))
+    former = len({*value.was} & {*partition.isr})
+    if partition.moving and former < min(minimum, len(value.was)):
+        return f"partition {value.key[1]}: it is being moved, and too few of its former replicas are in sync to cancel that"
     if len(partition.isr) >= needed:
         return None
     why = f"partition {value.key[1]}: acks=all would need {needed} replicas in sync while it is moved back"

@@ -139,6 +139,13 @@ def test_what_replicas_wait_for(minimum, own, isr, waits):
     assert why is None or outage.needs_help(why) == ("by itself" in why) == ("by itself" in waits)
 
 
+@pytest.mark.parametrize(("isr", "waits"), [((2, 3, 5), True), ((2, 1), False)])
+def test_a_move_that_runs_is_cancelled_only_with_enough_former_replicas_in_sync(isr, waits):
+    moving = Replicas((2, 3, 5, 1, 4), isr, 2, (), adding=(3, 5), removing=(1, 4))
+    value = outage.Value(("t", 0), (1, 4, 2), ((2, 3, 5),), 2)
+    assert (outage.waits_for(value, {0: moving}, {}, outage.Facts(RACKS, frozenset(RACKS), True)) is not None) == waits
+
+
 def test_a_row_keeps_the_minimum_of_its_replicas():
     value = outage.Value(("t", 0), (1, 4, 2), ((2, 3, 5),), 2)
     was, becomes = outage.as_json([value])
