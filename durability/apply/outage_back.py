@@ -17,6 +17,7 @@ from durability.plain import plain
 
 PAUSE = 5.0
 """Seconds between the two looks that show a value of others."""
+MOVED_BACK = "its replicas are moved back"
 CHANGING = "its value changes just now"
 
 
@@ -67,7 +68,7 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
 
 
 def survey(cluster: Cluster, changes: Changes, known: Known) -> tuple[Back, bool]:
-    """What is to be put back; and is there something to do, or nothing left to wait for? Nothing is changed.
+    """What is to be put back; and can a restore put a value back, or close a row? Nothing is changed.
 
     Raises the error of a topic if none can be read.
     """
@@ -80,7 +81,7 @@ def survey(cluster: Cluster, changes: Changes, known: Known) -> tuple[Back, bool
         raise next(iter(total.failed.values()))
     stays = total.stays()
     closable = any(stays.isdisjoint(row.topics) for row in outage.open_rows(rows).values())
-    return total, bool(total.put) or closable or not values
+    return total, bool(total.put) or closable
 
 
 def _looked(seen: Seen | AuditError, values: Sequence[Value], known: Known) -> Back:
@@ -129,6 +130,13 @@ class Restored:
     throttles: list[str] = field(default_factory=list)
 
 
+def waiting(back: Back) -> Restored:
+    """What a restore would say if nothing can be put back."""
+    failed = {topic: str(error) for topic, error in back.failed.items()}
+    moving = {topic: MOVED_BACK for topic, _ in back.moving}
+    return Restored(waiting=moving | back.waiting | failed, failed=failed)
+
+
 def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | None = None) -> Restored:
     """Puts back what can be put back now. The cluster must be claimed. Call it until nothing waits.
 
@@ -140,13 +148,12 @@ def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | No
     changes.renew()
     for of_some, seen in _seen(cluster, values):
         back = _looked(seen, of_some, known)
-        errors = {topic: str(error) for topic, error in back.failed.items()}
+        errors = waiting(back).failed
         if isinstance(seen, Seen):
             errors |= _put(cluster, changes, back, seen, throttle)
         restored.failed |= errors
-        restored.waiting |= back.waiting | errors
-        moved = {topic for topic, name in (*back.put, *back.moving) if isinstance(name, int)}
-        restored.waiting |= {topic: "its replicas are moved back" for topic in moved - restored.waiting.keys()}
+        moved = {topic: MOVED_BACK for topic, name in back.put if isinstance(name, int)}
+        restored.waiting |= moved | waiting(back).waiting | errors
         agreed = _agreed(cluster, of_some, known, back.others)
         restored.waiting |= {topic: CHANGING for topic, name in back.others.keys() - agreed.keys()}
         others |= agreed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from durability.apply import partitions, throttles
-from durability.apply.cluster import Cluster, Resource, ResourceType, TopicPartition
+from durability.apply.cluster import Cluster, Reading, Resource, ResourceType, TopicPartition
 from durability.apply.record import THROTTLE, Changes, Row, is_open
 from durability.apply.settings import CLUSTER_WIDE, of_topic
 from durability.apply.stop import Stopped
@@ -41,14 +41,27 @@ def open_rows(changes: Changes) -> list[Row]:
     return sorted(throttled, key=lambda row: row.captured_at)
 
 
+def are_over(cluster: Cluster, changes: Changes) -> bool:
+    """Are there throttles to put back, and is none of their topics being moved? Nothing is changed."""
+    rows = open_rows(changes)
+    return bool(rows) and _ended(cluster, rows) is not None
+
+
+def _ended(cluster: Cluster, rows: Sequence[Row]) -> Reading | None:
+    """A reading that shows that none of their topics is being moved; None if one is."""
+    topics = {topic for row in rows for topic in row.topics}
+    reading = cluster.read(topics)
+    moving = any(p.moving for p in reading.partitions.values()) or any(
+        place.topic in topics for place in reading.moving
+    )
+    return None if moving else reading
+
+
 def lift(cluster: Cluster, changes: Changes) -> list[str]:
     """Puts the throttles back if none of their topics is being moved. The cluster must be claimed. Returns what stays."""
     rows = open_rows(changes)
-    topics = {topic for row in rows for topic in row.topics}
-    if not rows:
-        return []
-    reading = cluster.read(topics)
-    if any(p.moving for p in reading.partitions.values()) or any(place.topic in topics for place in reading.moving):
+    reading = _ended(cluster, rows) if rows else None
+    if reading is None:
         return []
     # The last one first: where two name a topic or a broker, its value is in force.
     return [text for row in reversed(rows) for text in throttles.put_back(cluster, changes, row, reading.live)]

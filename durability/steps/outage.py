@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
     from durability.apply.kafka import KafkaCluster
     from durability.apply.outage import Decision
-    from durability.apply.outage_back import Restored
     from durability.apply.outage_run import Entries, Known, Outcome
     from durability.apply.permissions import Asked
     from durability.apply.record import Approval, Changes
@@ -345,26 +344,35 @@ def is_open(work: Work) -> bool:
 
 
 def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
-    """Can anything be put back now? Throttles of replicas that were added are, once these are in sync."""
+    """Can anything be put back now? Throttles of replicas that were added are, once these are in sync.
+
+    The cluster is claimed only for a change: a claim is two commits, and this is asked every 30 seconds for days.
+    """
     from durability.apply import outage_back, outage_throttle
 
     changes = work.changes()
     with work.reached(connect, allows) as cluster:
-        if outage_throttle.open_rows(changes):
+        if outage_throttle.are_over(cluster, changes):
             with changes.claimed():
                 summary.problems += outage_throttle.lift(cluster, changes)
         back, ready = outage_back.survey(cluster, changes, work.known())
-    summary.problems += _told({topic: str(error) for topic, error in back.failed.items()} | _stuck(back.waiting))
-    return ready
+    waits = outage_back.waiting(back)
+    summary.problems += _told(waits.failed | _stuck(waits.waiting))
+    return ready or not back.stays()
 
 
 def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
-    """Puts back what can be put back now. Is everything back?"""
+    """Puts back what can be put back now. Is everything back? The cluster is claimed as by `is_ready`."""
     from durability.apply import outage_back, outage_throttle
 
-    changes = work.changes()
-    with work.reached(connect, allows) as cluster, changes.claimed():
-        restored: Restored = outage_back.restore(cluster, changes, work.known(), work.throttle)
+    changes, known = work.changes(), work.known()
+    with work.reached(connect, allows) as cluster:
+        back, ready = outage_back.survey(cluster, changes, known)
+        if not ready and not outage_throttle.are_over(cluster, changes):
+            restored = outage_back.waiting(back)
+        else:
+            with changes.claimed():
+                restored = outage_back.restore(cluster, changes, known, work.throttle)
         throttled = bool(outage_throttle.open_rows(changes))
     waiting = ""
     if restored.waiting:

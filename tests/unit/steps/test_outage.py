@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -63,6 +63,8 @@ def snapshot(lake):
 class Now:
     """The cluster as the document has it."""
 
+    minimum = "2"
+
     def __init__(self, doc):
         self.partitions = {
             TopicPartition(topic["name"], p["partition"]): Replicas(
@@ -77,7 +79,7 @@ class Now:
         return Reading("id", frozenset({2, 5, 3, 6}), True, partitions)
 
     def overrides(self, resources):
-        return {resource: {"min.insync.replicas": "2"} for resource in resources}
+        return {resource: {"min.insync.replicas": self.minimum} for resource in resources}
 
     def sizes(self, brokers, topics):
         return {(b, place): 1000 for place, p in self.partitions.items() for b in p.isr if b in brokers}
@@ -100,6 +102,27 @@ def test_a_rack_is_lost_when_all_its_brokers_are(settings, snapshot, monkeypatch
     assert lost({1}, rack="az2") == ("eu", {"az2": [2, 5]})
     with pytest.raises(Refused, match=r"eu has no rack az4.*az"):
         lost({1}, rack="az4")
+
+
+def test_a_restore_that_waits_writes_nothing(settings, snapshot, lake, monkeypatch):
+    now = Now(document(TABLE, brokers=BROKERS))
+    monkeypatch.setattr(outage, "opened", lambda *_: nullcontext(now))
+    work = outage.Work(settings, "eu", "run")
+    changes = work.changes()
+    with changes.claimed():
+        value = {"topic": "at-least", "name": "min.insync.replicas"}
+        changes.intend(
+            "lower", "1", SET_CONFIG, ["at-least"], [value | {"value": "3", "in_force": 3}], [value | {"value": "2"}]
+        )
+        changes.done("1")
+    summary, before = StepSummary(), lake.scan(CHANGES).num_rows
+    assert not outage.restore(work, lambda name: {}, lambda name: True, summary)
+    assert summary.text == "0 topics as before, 1 topic waiting, such as at-least: partition 0: broker 1 out of sync"
+    assert not outage.is_ready(work, lambda name: {}, lambda name: True, summary)
+    assert lake.scan(CHANGES).num_rows == before
+    now.minimum = "3"
+    assert outage.is_ready(work, lambda name: {}, lambda name: True, summary)
+    assert outage.restore(work, lambda name: {}, lambda name: True, summary) and not outage.is_open(work)
 
 
 def test_a_run_that_only_restores_names_the_approver(settings, lake):
