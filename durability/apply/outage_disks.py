@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from durability.apply import preflight
-from durability.apply.cluster import Cluster, Reading, TopicPartition
+from durability.apply.cluster import Cluster, Reading, Replicas, TopicPartition
 from durability.apply.outage import HOLD, Decision, target
 from durability.apply.partitions import listed
 from durability.remedies.change.model import Move
@@ -58,15 +58,18 @@ def fitting(
 def _moves(decision: Decision, reading: Reading) -> list[Move]:
     topic = decision.topic
     return [
-        Move(topic, number, reading.partitions[TopicPartition(topic, number)].replicas, after)
+        Move(topic, number, _former(reading.partitions[TopicPartition(topic, number)]), after)
         for number, after in decision.moves.items()
     ]
 
 
 def _running(reading: Reading) -> list[Move]:
-    return [
-        Move(*name, tuple(b for b in p.replicas if b not in p.adding), target(p)) for name, p in reading.moving.items()
-    ]
+    return [Move(*name, _former(partition), target(partition)) for name, partition in reading.moving.items()]
+
+
+def _former(partition: Replicas) -> tuple[int, ...]:
+    """The replicas before a running move: those that it adds aren't complete."""
+    return tuple(broker for broker in partition.replicas if broker not in partition.adding)
 
 
 def _copied(move: Move, disks: _Disks) -> int:

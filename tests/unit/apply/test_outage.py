@@ -493,6 +493,10 @@ def test_a_move_of_ours_whose_target_is_lost_too_gets_another_one():
     world.run(None, False, lower)
     assert world.targets == {"inherits": (2, 3, 5), "stated": (5, 6, 2)}
     world.left, world.live = dict.fromkeys(world.targets, 99), LIVE - {3}  # a broker of another rack dies
+    before, world.usable[5] = outage.open_values(world.changes().state()), 500  # it has nothing of its replica yet
+    held = {d.topic: d.why for d in outage_run.decided(world, entries(True), known(True), False, before)}
+    assert "500 usable bytes, and 1,000 bytes" in held["inherits"]
+    world.usable[5] = 1_000_000
     world.run(None, False, lower)
     assert world.targets == {"inherits": (2, 5, 6), "stated": (5, 6, 2)}
     assert outcomes[1].held == {"stated": outage.MOVING}
