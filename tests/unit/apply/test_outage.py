@@ -398,6 +398,8 @@ def test_replicas_that_a_broker_shows_late_are_not_those_of_others(later, monkey
     # The move has ended, and the reading still shows the replicas that it removes; then others' replicas, once.
     for shown in ((2, 3, 5, 1, 4), (2, 6, 1)):
         world.replicas["inherits"] = shown
+        back, _ = outage_back.survey(world, world.changes(), known(True))
+        assert bool(back.others) == (shown == (2, 6, 1))
         monkeypatch.setattr(outage_back.time, "sleep", lambda seconds: world.replicas.update(inherits=later))
         world.run(None, False, lambda c: outage_back.restore(world, c, known(True)))
         assert world.states() == {DONE}
