@@ -72,7 +72,20 @@ class SettingChange:
     value: str | None
 
 
-class Cluster(Protocol):
+class Disks(Protocol):
+    """What brokers state of their disks."""
+
+    def sizes(self, brokers: Collection[int], topics: Collection[str]) -> Mapping[tuple[int, TopicPartition], int]:
+        """Bytes of each replica of the topics on these brokers' disks, future replicas included. A broker that doesn't answer
+        is left out."""
+        ...
+
+    def usable_bytes(self, brokers: Collection[int]) -> Mapping[int, int | None]:
+        """Usable bytes of the brokers' disks (KIP-827); None if a broker doesn't state them or doesn't answer."""
+        ...
+
+
+class Cluster(Disks, Protocol):
     """A cluster that can be changed. Every method raises Unreachable if the cluster doesn't answer in time.
 
     A change that isn't answered may have been made: read again before it is repeated.
@@ -112,13 +125,4 @@ class Cluster(Protocol):
 
     def elect_preferred(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
         """Elects preferred leaders. Returns the errors by partition. ELECTION_NOT_NEEDED is none."""
-        ...
-
-    def sizes(self, brokers: Collection[int], topics: Collection[str]) -> Mapping[tuple[int, TopicPartition], int]:
-        """Bytes of each replica of the topics on these brokers' disks, future replicas included. A broker that doesn't answer
-        is left out."""
-        ...
-
-    def usable_bytes(self, brokers: Collection[int]) -> Mapping[int, int | None]:
-        """Usable bytes of the brokers' disks (KIP-827); None if a broker doesn't state them or doesn't answer."""
         ...

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from durability.apply.cluster import Replicas
+from durability.apply.partitions import Place, place
 from durability.apply.record import REASSIGN, SET_CONFIG, Row
 from durability.catalogue.listing import listed
 from durability.lake.change_table import DONE, INTENDED
@@ -32,7 +34,10 @@ OFFLINE = "a partition has no leader: only the rack's return helps it"
 OBSERVERS = "its placement constraints ask for observers"
 CHANGED = "its min.insync.replicas was changed since the audit"
 FEW = "the live brokers don't suffice"
+RETURNED = "its replicas out of sync are in racks that are back: they catch up"
 MOVING = "its partitions are being reassigned"
+BY_HAND = "This doesn't end by itself:"
+"""In each reason to wait that needs a hand."""
 
 Partitions = Mapping[int, Replicas]
 """A topic's partitions by number."""
@@ -63,7 +68,7 @@ class Facts:
 class Decision:
     """What is done for a topic. settings: the new values. moves: the new replicas by partition. why: what isn't done, and why.
 
-    in_force: the min.insync.replicas that the cluster applies before the change; None if unknown.
+    in_force: the min.insync.replicas that the cluster applies before the change; None if unknown. bytes: that moves copy.
     """
 
     topic: str
@@ -72,6 +77,7 @@ class Decision:
     moves: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     why: str | None = None
     in_force: int | None = None
+    bytes: int = 0
 
 
 def decide(
@@ -82,11 +88,12 @@ def decide(
     facts: Facts,
     placement: Placement,
     give_up_elr: bool = False,
+    before: Mapping[Key, Value] = MappingProxyType({}),
 ) -> Decision:
     """The decision for a topic.
 
     entries: its `rack_outage` in `topic_posture`. partitions, own: its partitions and its own settings, read just now.
-    placement: chooses brokers for new replicas.
+    placement: chooses brokers for new replicas. before: what an outage changed and isn't put back: its own moves may run.
     """
     asked = {e["setting"]: e for e in entries if e["step"] in (STEP_LOWER, STEP_GUARDED) and partitions}
     settings: dict[str, str] = {}
@@ -95,14 +102,19 @@ def decide(
         in_force = _in_force(entry, own.get(MIN_ISR))
         if in_force is None:
             return Decision(topic, HOLD, why=CHANGED)
-        if short := under(partitions, in_force):
+        rejecting = under(partitions, in_force)
+        short = {number: p for number, p in rejecting.items() if _misses_rack(p, facts)}
+        if rejecting and not short:
+            return Decision(topic, HOLD, why=RETURNED, in_force=in_force)
+        if short:
             safe = entry["step"] == STEP_LOWER and not wipes(partitions, facts.elr)
             if not safe and not (give_up_elr and all(p.leader in facts.live for p in partitions.values())):
-                return _more_replicas(topic, short, own, in_force, facts, placement)
+                return _more_replicas(topic, short, own, in_force, facts, placement, before)
             settings[MIN_ISR] = str(max(1, min(len(p.isr) for p in short.values())))
     entry = asked.get(MIN_RACKS)
     if entry is not None and entry["step"] == STEP_LOWER and facts.knows_racks:
-        spans = [len({facts.racks.get(b) or "" for b in p.isr}) for p in partitions.values() if p.leader is not None]
+        led = [p for p in partitions.values() if p.leader is not None and _misses_rack(p, facts)]
+        spans = [len({facts.racks.get(b) or "" for b in p.isr}) for p in led]
         now = _in_force(entry, own.get(MIN_RACKS))
         if spans and now is not None and min(spans) < now:
             settings[MIN_RACKS] = str(max(1, min(spans)))
@@ -124,15 +136,22 @@ def under(partitions: Partitions, minimum: int) -> dict[int, Replicas]:
     }
 
 
+def _misses_rack(partition: Replicas, facts: Facts) -> bool:
+    """Is a replica out of sync because its rack is lost? If the rack is back, the replica catches up by itself."""
+    return any(facts.lost(broker) for broker in partition.replicas if broker not in partition.isr)
+
+
 def wipes(partitions: Partitions, elr: bool | None) -> bool:
     """Can a change of min.insync.replicas leave a partition of this topic without a leader? Unknown counts as yes.
 
-    >>> wipes({0: Replicas((1, 2), (1,), 1, elr=(2,))}, True), wipes({0: Replicas((1, 2), (), None, elr=())}, False)
+    elr: as of the snapshot. An ELR that the cluster states now counts, whatever the snapshot says.
+
+    >>> wipes({0: Replicas((1, 2), (1,), 1, elr=(2,))}, False), wipes({0: Replicas((1, 2), (), None, elr=())}, False)
     (True, False)
     """
-    return elr is not False and any(
-        p.leader is None or not p.isr or p.elr is None or p.elr for p in partitions.values()
-    )
+    if any(p.elr for p in partitions.values()):
+        return True
+    return elr is not False and any(p.leader is None or not p.isr or p.elr is None for p in partitions.values())
 
 
 def target(partition: Replicas) -> tuple[int, ...]:
@@ -155,18 +174,25 @@ def _more_replicas(
     minimum: int,
     facts: Facts,
     placement: Placement,
+    before: Mapping[Key, Value],
 ) -> Decision:
-    """Live brokers take the place of those that are down, as many as there are, but enough for the minimum."""
+    """Live brokers take the place of those that are down, as many as there are, but enough for the minimum.
+
+    A partition that moves is left alone, unless it is a move of the outage that can't end, since a target broker is down, too.
+    """
     if observers.constrained(own.get(observers.SETTING)):
         return Decision(topic, HOLD, why=OBSERVERS, in_force=minimum)
     moves: dict[int, tuple[int, ...]] = {}
     why = None
     for number, partition in short.items():
-        if partition.moving:
+        meant = target(partition)
+        earlier = before.get((topic, number))
+        ours = earlier is not None and earlier.is_own(meant, partition)
+        if partition.moving and not (ours and set(meant) - facts.live):
             why = why or MOVING
             continue
-        kept = [b for b in partition.replicas if b in facts.live]
-        counts = range(len(partition.replicas), min(minimum, len(partition.replicas)) - 1, -1)
+        kept = [b for b in meant if b in facts.live]
+        counts = range(len(meant), min(minimum, len(meant)) - 1, -1)
         chosen = next((found for n in counts if (found := placement.choose(kept, n, 1))), None)
         if chosen is None or partition.leader not in kept or set(chosen) == set(kept):
             why = FEW
@@ -199,9 +225,26 @@ class Value:
     def is_replicas(self) -> bool:
         return isinstance(self.key[1], int)
 
-    def is_own(self, now: Any) -> bool:
-        """Is this a value that the outage set?"""
-        return now is not None and now in self.becomes
+    def is_own(self, now: Any, partition: Replicas | None = None) -> bool:
+        """Is this a value that the outage set, or a state of its moves? partition: whose replicas these are, for replicas.
+
+        A broker shows the end of a move late, or an old state: the replicas are on the way then.
+
+        >>> value = Value(("t", 0), (1, 4, 2), ((2, 3, 5),))
+        >>> value.is_own((2, 3, 5, 1, 4), Replicas((2, 3, 5, 1, 4), (2,), 2)), value.is_own((6,), Replicas((6,), (6,), 6))
+        (True, False)
+        """
+        if now is None:
+            return False
+        places = () if partition is None else [place(partition, self.was, replicas) for replicas in self.becomes]
+        return now in self.becomes or any(each in (Place.RUNNING, Place.REVERTED) for each in places)
+
+    def returns(self, now: Any, partition: Replicas | None = None) -> bool:
+        """Is this the former value, or are the replicas on the way to it?"""
+        if now == self.was:
+            return True
+        back = () if partition is None else [place(partition, replicas, self.was) for replicas in self.becomes]
+        return Place.RUNNING in back
 
 
 def changed(
@@ -218,7 +261,8 @@ def changed(
         key = (decision.topic, name)
         earlier = before.get(key)
         # A change that was not answered may be made later, so its value is kept, too.
-        if earlier is not None and (now == earlier.was or earlier.is_own(now)):
+        partition = partitions[name] if isinstance(name, int) else None
+        if earlier is not None and (earlier.returns(now, partition) or earlier.is_own(now, partition)):
             values = tuple(v for v in earlier.becomes if v != value)
             found.append(Value(key, earlier.was, (*values, value), earlier.in_force))
         else:
@@ -226,14 +270,15 @@ def changed(
     return found
 
 
-def waits_for(value: Value, partitions: Partitions, facts: Facts) -> str | None:
+def waits_for(value: Value, partitions: Partitions, own: Mapping[str, str], facts: Facts) -> str | None:
     """Why a value can't be put back yet; None if it can. A deleted topic has no partitions and waits for nothing.
 
-    A threshold is restored when the rack is back, enough replicas are in sync for it, and no ELR is left to wipe.
+    own: the topic's own settings now. A threshold is restored when the rack is back, enough replicas are in sync for it, and no
+    ELR is left to wipe. Replicas are moved back when their brokers are up and acks=all is accepted meanwhile.
     """
     if value.is_replicas():
-        down = sorted(set(value.was) - facts.live) if value.key[1] in partitions else []
-        return f"{_brokers(down)} down" if down else None
+        number = int(value.key[1])
+        return _not_movable(value, partitions[number], own) or _down(value, facts) if number in partitions else None
     for number, partition in sorted(partitions.items()):
         missing = sorted(set(partition.replicas) - set(partition.isr))
         if partition.leader is None or not partition.isr:
@@ -244,6 +289,35 @@ def waits_for(value: Value, partitions: Partitions, facts: Facts) -> str | None:
         if missing and (few or any(facts.lost(b) for b in missing)):
             return f"partition {number}: {_brokers(missing)} out of sync"
     return None
+
+
+def _down(value: Value, facts: Facts) -> str | None:
+    down = sorted(set(value.was) - facts.live)
+    return f"{_brokers(down)} down" if down else None
+
+
+def _not_movable(value: Value, partition: Replicas, own: Mapping[str, str]) -> str | None:
+    """Why the replicas can't be moved back. Kafka counts those that it adds, so the effective minimum rises (KAFKA-15583).
+
+    While the partition is still moved away, this cancels the move, and may leave only former replicas at once.
+    """
+    minimum = int(own[MIN_ISR]) if own.get(MIN_ISR, "").isdecimal() else value.in_force
+    if minimum is None:
+        return f"partition {value.key[1]}: its {MIN_ISR} is unknown. {BY_HAND} set it for the topic"
+    needed = min(minimum, len({*value.was, *partition.replicas}))
+    former = len({*value.was} & {*partition.isr})
+    if partition.moving and former < min(minimum, len(value.was)):
+        return f"partition {value.key[1]}: it is being moved, and too few of its former replicas are in sync to cancel that"
+    if len(partition.isr) >= needed:
+        return None
+    why = f"partition {value.key[1]}: acks=all would need {needed} replicas in sync while it is moved back"
+    most = max(len(target(partition)), len(value.was))
+    return f"{why}. {BY_HAND} set {MIN_ISR} of the topic to at most {most}" if minimum > most else why
+
+
+def needs_help(why: str) -> bool:
+    """Does a wait never end by itself? why: as of `waits_for`."""
+    return BY_HAND in why
 
 
 def _brokers(ids: Sequence[int]) -> str:
@@ -257,7 +331,10 @@ def as_json(values: Sequence[Value]) -> tuple[Any, Any]:
     """`was` and `becomes` of one row. values: settings or replicas, not both."""
     if values[0].is_replicas():
         was = [_placement(v, v.was) for v in values]
-        return {"placements": was}, {"placements": [_placement(v, one) for v in values for one in v.becomes]}
+        minimums = {v.topic: v.in_force for v in values}
+        return {"placements": was, "min_isr": minimums}, {
+            "placements": [_placement(v, one) for v in values for one in v.becomes]
+        }
     was = [{"topic": v.topic, "name": v.key[1], "value": v.was, "in_force": v.in_force} for v in values]
     return was, [{"topic": v.topic, "name": v.key[1], "value": one} for v in values for one in v.becomes]
 
@@ -269,7 +346,10 @@ def _placement(value: Value, replicas: Sequence[int]) -> dict[str, Any]:
 def of_row(row: Row) -> list[Value]:
     """The values of one row."""
     if row.kind == REASSIGN:
-        listed_was = [((p["topic"], p["partition"]), tuple(p["replicas"]), None) for p in row.was["placements"]]
+        listed_was = [
+            ((p["topic"], p["partition"]), tuple(p["replicas"]), row.was["min_isr"][p["topic"]])
+            for p in row.was["placements"]
+        ]
         became = [((p["topic"], p["partition"]), tuple(p["replicas"])) for p in row.becomes["placements"]]
     else:
         listed_was = [((s["topic"], s["name"]), s["value"], s["in_force"]) for s in row.was]

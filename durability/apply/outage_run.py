@@ -1,4 +1,4 @@
-"""Carries out what `durability.apply.outage` decides: changes topics in a rack outage, and puts them back afterwards.
+"""Carries out what `durability.apply.outage` decides: changes topics in a rack outage. `outage_back` puts them back.
 
 Each change is in the lake's table `changes` before it is made. A run that was killed at any point is continued by the next one.
 All runs of a cluster share one plan, OUTAGE: what one run changed, any later run puts back.
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from durability.apply import outage, outage_throttle
+from durability.apply import outage, outage_disks, outage_throttle
 from durability.apply.cluster import (
     Cluster,
     Reading,
@@ -24,7 +24,7 @@ from durability.apply.cluster import (
 from durability.apply.outage import Decision, Facts, Key, Value
 from durability.apply.record import REASSIGN, SET_CONFIG, Changes
 from durability.errors import Unreachable
-from durability.plain import plain
+from durability.remedies.change.model import Move
 from durability.remedies.plans import Broker, Placement
 
 OUTAGE = "rack-outage"
@@ -35,7 +35,7 @@ ROUNDS = 3
 OF_PLAN = (
     "plan {} changed it and isn't taken back yet: clear the task `restore` of its run of `remediate`, then run again"
 )
-ADD, LOWER, BACK = "add-replicas", "lower", "restore"
+ADD, LOWER = "add-replicas", "lower"
 
 Entries = Mapping[str, Sequence[Mapping[str, Any]]]
 """By topic, its `rack_outage` in `topic_posture`."""
@@ -56,9 +56,10 @@ class Known:
     def facts(self, live: frozenset[int]) -> Facts:
         return Facts({b.id: b.rack for b in self.brokers}, live, self.elr, self.knows_racks)
 
-    def placement(self, live: frozenset[int]) -> Placement:
+    def placement(self, live: frozenset[int], earlier: Placement | None) -> Placement:
+        """earlier: the one before, with the replicas that it chose. Brokers may have died since."""
         brokers = [Broker(b.id, b.rack, b.id in live, b.room) for b in self.brokers]
-        return Placement(brokers, Counter(self.load))
+        return Placement(brokers, Counter(self.load if earlier is None else earlier.load))
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,13 @@ class Seen:
         topic, name = key
         if isinstance(name, str):
             return self.own.get(topic, {}).get(name)
-        partition = self.partitions.get(topic, {}).get(name)
+        partition = self.partition(key)
         return None if partition is None else outage.target(partition)
+
+    def partition(self, key: Key) -> Replicas | None:
+        """The partition whose replicas the key names. None for a setting, or if it doesn't exist."""
+        topic, name = key
+        return self.partitions.get(topic, {}).get(name) if isinstance(name, int) else None
 
 
 def see(cluster: Cluster, topics: Sequence[str]) -> Seen:
@@ -100,23 +106,35 @@ def batches(topics: Sequence[str]) -> Iterator[list[str]]:
         yield list(topics[first : first + TOPICS_AT_ONCE])
 
 
-def decided(cluster: Cluster, entries: Entries, known: Known, give_up_elr: bool) -> list[Decision]:
-    """What would be done now, by topic. Nothing is changed."""
+def decided(
+    cluster: Cluster, entries: Entries, known: Known, give_up_elr: bool, before: Mapping[Key, Value]
+) -> list[Decision]:
+    """What would be done now, by topic. Nothing is changed. before: open changes."""
     found: list[Decision] = []
+    planned: list[Move] = []
     placement: Placement | None = None
     for batch in batches(sorted(entries)):
         seen = see(cluster, batch)
-        placement = placement or known.placement(seen.reading.live)
-        found += _decide(seen, batch, entries, known, placement, give_up_elr)
+        placement = known.placement(seen.reading.live, placement)
+        made = _decide(seen, batch, entries, known, placement, give_up_elr, before)
+        fitting, moves = outage_disks.fitting(cluster, seen.reading, made, planned)
+        found += fitting
+        planned += moves
     return found
 
 
 def _decide(
-    seen: Seen, topics: Sequence[str], entries: Entries, known: Known, placement: Placement, give_up_elr: bool
+    seen: Seen,
+    topics: Sequence[str],
+    entries: Entries,
+    known: Known,
+    placement: Placement,
+    give_up_elr: bool,
+    before: Mapping[Key, Value],
 ) -> list[Decision]:
     facts = known.facts(seen.reading.live)
     return [
-        outage.decide(t, entries[t], seen.partitions[t], seen.own.get(t, {}), facts, placement, give_up_elr)
+        outage.decide(t, entries[t], seen.partitions[t], seen.own.get(t, {}), facts, placement, give_up_elr, before)
         for t in topics
     ]
 
@@ -147,9 +165,11 @@ def change(
         for _ in range(ROUNDS):
             if waiting:
                 seen = see(cluster, waiting)
-                placement = placement or known.placement(seen.reading.live)
-                made = _decide(seen, waiting, entries, known, placement, give_up_elr)
-                waiting = _make(cluster, changes, seen, made, throttle, outcome)
+                placement = known.placement(seen.reading.live, placement)
+                before = outage.open_values(changes.state())
+                made = _decide(seen, waiting, entries, known, placement, give_up_elr, before)
+                made, _ = outage_disks.fitting(cluster, seen.reading, made, [])
+                waiting = _make(cluster, changes, seen, made, before, throttle, outcome)
         for topic in waiting:
             outcome.failed[topic] = "it changes all the time, so nothing was done. Run again"
     return outcome
@@ -168,14 +188,13 @@ def _make(
     changes: Changes,
     seen: Seen,
     made: Sequence[Decision],
+    before: Mapping[Key, Value],
     throttle: int | None,
     outcome: Outcome,
 ) -> list[str]:
     """Makes the decided changes. Returns the topics that changed since they were decided."""
     wanted = [d for d in made if d.act != outage.HOLD]
-    before = outage.open_values(changes.state())
-    ours = {value.topic for value in before.values() if value.is_replicas()}
-    outcome.held |= {d.topic: d.why for d in made if d.why and not (d.why == outage.MOVING and d.topic in ours)}
+    outcome.held |= {d.topic: d.why for d in made if d.why}
     rows: dict[str, list[Value]] = {}
     for act in (LOWER, ADD):
         values = [
@@ -188,42 +207,67 @@ def _make(
             rows[_intend(changes, act, values)] = values
     if not rows:
         return []
-    # Read again: writing the rows took time, and a threshold must not change while there is an ELR.
-    again = see(cluster, sorted(d.topic for d in wanted))
-    same = {d.topic for d in wanted if _unchanged(d, seen, again)}
+    again, rows, skipped = _still_wanted(cluster, changes, seen, {d.topic: d for d in wanted}, rows)
     for name, values in rows.items():
-        put = {v.key: v.becomes[-1] for v in values if v.topic in same}
-        why = _throttle(cluster, changes, name, put, again, throttle)
-        if why is not None or not put:
-            outcome.failed |= {topic: why for topic, _ in put if why}
-            changes.undone(name, why or "the topics changed since they were read")
+        chosen = {v.key: v.becomes[-1] for v in values}
+        if why := throttled(cluster, changes, name, chosen, again, throttle):
+            outcome.failed |= {topic: why for topic, _ in chosen}
+            changes.undone(name, why)
             continue
-        errors = _set(cluster, put)
+        errors = put(cluster, chosen)
         outcome.failed |= errors
         # A change with an error may be made later: its row is closed when it is put back.
         changes.done(name, "; ".join(sorted(set(errors.values()))) or None)
-        outcome.topics[ADD if values[0].is_replicas() else LOWER] += len({topic for topic, _ in put} - errors.keys())
-    return sorted({d.topic for d in wanted} - same)
+        outcome.topics[ADD if values[0].is_replicas() else LOWER] += len({topic for topic, _ in chosen} - errors.keys())
+    return skipped
 
 
-def _throttle(
-    cluster: Cluster, changes: Changes, name: str, put: Mapping[Key, Any], seen: Seen, throttle: int | None
+def _still_wanted(
+    cluster: Cluster, changes: Changes, seen: Seen, wanted: Mapping[str, Decision], rows: Mapping[str, list[Value]]
+) -> tuple[Seen, dict[str, list[Value]], list[str]]:
+    """Reads again, since writing rows takes time, and a threshold must not change while there is an ELR.
+
+    A topic that changed since it was decided is taken out of its row: what others set there must not be taken for ours later.
+    Returns the last reading, the rows that are left, and the topics that were taken out.
+    """
+    rows, skipped = dict(rows), set[str]()
+    while True:
+        again = see(cluster, sorted(wanted.keys() - skipped))
+        changed = {topic for topic in wanted.keys() - skipped if not _unchanged(wanted[topic], seen, again)}
+        if not changed:
+            return again, rows, sorted(skipped)
+        skipped |= changed
+        for name, values in list(rows.items()):
+            rows[name] = [value for value in values if value.topic not in skipped]
+            if not rows[name]:
+                changes.undone(name, "the topics changed since they were read")
+                del rows[name]
+            elif rows[name] != values:
+                _write(changes, changes.state()[name].step, name, rows[name])
+
+
+def throttled(
+    cluster: Cluster, changes: Changes, name: str, values: Mapping[Key, Any], seen: Seen, throttle: int | None
 ) -> str | None:
     """Throttles the moves among these values, if they are to be. Returns why not."""
     live = seen.reading.live
     moves = {
         TopicPartition(topic, name): ([b for b in seen.now((topic, name)) or () if b in live], replicas)
-        for (topic, name), replicas in put.items()
+        for (topic, name), replicas in values.items()
         if isinstance(name, int)
     }
-    return outage_throttle.put_on(cluster, changes, name, moves, throttle) if moves and throttle else None
+    return outage_throttle.put_on(cluster, changes, name, moves, throttle, live) if moves and throttle else None
 
 
 def _intend(changes: Changes, step: str, values: Sequence[Value]) -> str:
     name = f"{len(changes.state()) + 1:08d}"
+    _write(changes, step, name, values)
+    return name
+
+
+def _write(changes: Changes, step: str, name: str, values: Sequence[Value]) -> None:
     was, becomes = outage.as_json(values)
     changes.intend(step, name, outage.kind_of(values), sorted({v.topic for v in values}), was, becomes)
-    return name
 
 
 def _unchanged(decision: Decision, before: Seen, now: Seen) -> bool:
@@ -233,7 +277,7 @@ def _unchanged(decision: Decision, before: Seen, now: Seen) -> bool:
     return live and same
 
 
-def _set(cluster: Cluster, values: Mapping[Key, Any]) -> dict[str, str]:
+def put(cluster: Cluster, values: Mapping[Key, Any]) -> dict[str, str]:
     """Sets settings and replicas. Returns the errors by topic."""
     settings = [
         SettingChange(_resource(topic), name, value) for (topic, name), value in values.items() if isinstance(name, str)
@@ -245,114 +289,3 @@ def _set(cluster: Cluster, values: Mapping[Key, Any]) -> dict[str, str]:
     if moves:
         errors |= {place.topic: said for place, said in cluster.reassign(moves).items()}
     return errors
-
-
-@dataclass
-class Back:
-    """What is to be put back, as the cluster is now. put: values to restore, by key. waiting: why a topic has to wait.
-
-    others: values that others set, which stay. moving: partitions whose replicas are on the way back.
-    """
-
-    put: dict[Key, Any] = field(default_factory=dict)
-    waiting: dict[str, str] = field(default_factory=dict)
-    others: dict[Key, Any] = field(default_factory=dict)
-    moving: set[Key] = field(default_factory=set)
-
-
-def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
-    """Sorts open values. values: of topics that were read."""
-    back, facts = Back(), known.facts(seen.reading.live)
-    for value in values:
-        now, partitions = seen.now(value.key), seen.partitions[value.topic]
-        if now == value.was:
-            if value.is_replicas() and partitions[int(value.key[1])].moving:
-                back.moving.add(value.key)
-        elif not value.is_own(now):
-            back.others[value.key] = now
-        elif (why := outage.waits_for(value, partitions, facts)) is not None:
-            back.waiting.setdefault(value.topic, why)
-        else:
-            back.put[value.key] = value.was
-    return back
-
-
-def is_ready(cluster: Cluster, changes: Changes, known: Known) -> bool:
-    """Can anything be put back, or is nothing left to wait for?"""
-    values = outage.open_values(changes.state())
-    looks = ((topics, look(see(cluster, topics), of_batch, known)) for topics, of_batch in _by_topics(values))
-    return not values or any(len(back.waiting) < len(topics) for topics, back in looks)
-
-
-def _by_topics(values: Mapping[Key, Value]) -> Iterator[tuple[list[str], list[Value]]]:
-    for topics in batches(sorted({value.topic for value in values.values()})):
-        chosen = set(topics)
-        yield topics, [value for value in values.values() if value.topic in chosen]
-
-
-@dataclass
-class Restored:
-    """back: how many topics have their former values. waiting: why a topic has to wait. left: what stays as others set it.
-
-    failed: errors by topic; these topics wait, too. throttles: what is said about throttles that stay.
-    """
-
-    back: int = 0
-    waiting: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
-    throttles: list[str] = field(default_factory=list)
-
-
-def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | None = None) -> Restored:
-    """Puts back what can be put back now. The cluster must be claimed. Call it until nothing waits.
-
-    A row is closed when none of its values waits. Replicas wait until they are in their former places. throttle: as of `change`.
-    """
-    restored = Restored()
-    others: dict[Key, Any] = {}
-    values = outage.open_values(changes.state())
-    for topics, of_batch in _by_topics(values):
-        changes.renew()
-        seen = see(cluster, topics)
-        back = look(seen, of_batch, known)
-        if why := _throttle(cluster, changes, f"back:{len(changes.state()):08d}", back.put, seen, throttle):
-            back.waiting |= {topic: why for topic, name in back.put if isinstance(name, int)}
-            back.put = {key: value for key, value in back.put.items() if isinstance(key[1], str)}
-        errors = _set(cluster, back.put)
-        restored.failed |= errors
-        restored.waiting |= back.waiting | errors
-        moved = {topic for topic, name in (*back.put, *back.moving) if isinstance(name, int)}
-        restored.waiting |= {topic: "its replicas are moved back" for topic in moved - restored.waiting.keys()}
-        others |= back.others
-    _close(changes, restored, others)
-    restored.throttles = outage_throttle.lift(cluster, changes)
-    restored.back = len({value.topic for value in values.values()} - restored.waiting.keys() - {t for t, _ in others})
-    return restored
-
-
-def _close(changes: Changes, restored: Restored, others: Mapping[Key, Any]) -> None:
-    for name, row in outage.open_rows(changes.state()).items():
-        values = outage.of_row(row)
-        if any(value.topic in restored.waiting for value in values):
-            continue
-        left = [_left(value, others[value.key]) for value in values if value.key in others]
-        restored.left += left
-        if left:
-            changes.left(name, "; ".join(left))
-        else:
-            changes.undone(name)
-
-
-def _left(value: Value, now: Any) -> str:
-    """What others set, as a sentence."""
-    topic, name = value.key
-    what = f"{topic}-{name}: replicas" if isinstance(name, int) else f"topic {topic}: {name}"
-    was, is_now = (_text(v) for v in (value.was, now))
-    return plain(f"{what} {is_now} was set by others and stays; before the outage it was {was}")
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "unset"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

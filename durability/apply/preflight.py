@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from durability.apply import throttles
-from durability.apply.cluster import Cluster, Reading, Replicas, Resource, ResourceType, TopicPartition
+from durability.apply.cluster import Cluster, Disks, Reading, Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.partitions import Place, named, place
 from durability.apply.plan_files import PlanFiles
 from durability.apply.record import DONE, SET_CONFIG, Row
@@ -67,7 +67,7 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     unknown = sorted({move.topic for move in moves if least[move.topic] is None and of_topic(move.topic) in overrides})
     problems += [f"the min.insync.replicas of topic {plain(name)} is unknown: make a new plan" for name in unknown]
     arriving = [move for move in moves if waited.isdisjoint((*move.before, *move.after))]
-    problems += _disks(arriving, reading, cluster)
+    problems += disks(arriving, reading, cluster)
     return Checked(reading, least, problems)
 
 
@@ -149,7 +149,7 @@ def _shown(value: str | None) -> str:
     return "not set" if value is None else plain(value)
 
 
-def _disks(moves: Sequence[Move], reading: Reading, cluster: Cluster) -> Iterator[str]:
+def disks(moves: Sequence[Move], reading: Reading, cluster: Disks) -> Iterator[str]:
     """Brokers without room for what arrives. Bytes that leave a broker don't count as free: they leave at the end."""
     moves = [move for move in moves if move.added]
     if not moves:

@@ -65,6 +65,8 @@ def _changes(assessed: Mapping[str, Any]) -> Iterator[str]:
         if topics:
             names = ", ".join(topics) + (f" (+{more:,} more)" if more else "")
             yield f"{what}: {plural(assessed['acts'][act], 'topic')}: {names}"
+    if assessed["topics"].get("add-replicas"):
+        yield f"Copied to live brokers: {plural(assessed['bytes'], 'byte')}"
     if assessed["give_up_elr"]:
         yield (
             f"With give_up_elr, the threshold is lowered instead: {plural(assessed['give_up_elr'], 'topic')}. Kafka then forgets"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
     from durability.apply.kafka import KafkaCluster
     from durability.apply.outage import Decision
-    from durability.apply.outage_run import Entries, Known, Outcome, Restored
+    from durability.apply.outage_run import Entries, Known, Outcome
     from durability.apply.permissions import Asked
     from durability.apply.record import Approval, Changes
     from durability.lake import Lake
@@ -94,6 +94,7 @@ def assess(
 
     evaluate: submits `spark_jobs/evaluate.py`. Unreachable if the cluster can't be read.
     """
+    from durability.apply import outage as outage_rules
     from durability.apply import outage_run
     from durability.steps.evaluate import plan_evaluation
 
@@ -104,9 +105,10 @@ def assess(
     evaluate(lake, plan)
     entries, knows_racks = _asked(lake, cluster, ids, lost)
     known = _known_for_changes(lake, snapshot, knows_racks)
+    before = outage_rules.open_values(Work(settings, cluster, ids.run_id).changes().state())
     with opened(cluster, source, connect) as reached:
-        usual = outage_run.decided(reached, entries, known, False)
-        giving_up = outage_run.decided(reached, entries, known, True)
+        usual = outage_run.decided(reached, entries, known, False, before)
+        giving_up = outage_run.decided(reached, entries, known, True, before)
         acls = _acls(reached, [*usual, *giving_up])
     topics: dict[str, list[str]] = {}
     for decision in usual:
@@ -124,6 +126,7 @@ def assess(
         **_costs(lake, snapshot, ids),
         "acts": {act: len(names) for act, names in topics.items()},
         "topics": {act: names[:NAMED] for act, names in topics.items()},
+        "bytes": sum(decision.bytes for decision in usual),
         "give_up_elr": lowered - len(topics.get("lower", ())),
         "acls": acls,
         "problems": {d.topic: d.why for d in [d for d in usual if d.why][:NAMED]},
@@ -264,7 +267,7 @@ class Work:
     """The changes of the outage of a cluster.
 
     throttle: of replicas that are copied, in bytes per second and broker; None: none. approval: of this run; None if it only
-    restores.
+    restores: then its rows have the last approval, since that covers the way back.
     """
 
     settings: Settings
@@ -281,7 +284,8 @@ class Work:
 
         lake = self.settings.open_lake()
         lake.ensure()
-        return Changes(lake, self.cluster, RACK_OUTAGE, OUTAGE, self.run_id, self.approval)
+        approval = self.approval or _approval(lake, self.cluster)
+        return Changes(lake, self.cluster, RACK_OUTAGE, OUTAGE, self.run_id, approval)
 
     @contextmanager
     def reached(self, connect: Connect, allows: Allows) -> Iterator[Cluster]:
@@ -291,6 +295,20 @@ class Work:
 
     def known(self) -> Known:
         return known_of(self.settings.open_lake(), whatif.newest(self.settings, self.cluster))
+
+
+def _approval(lake: Lake, cluster: str) -> Approval | None:
+    """The last approval of a change in an outage of the cluster."""
+    from pyiceberg.expressions import And, EqualTo, NotNull
+
+    from durability.apply.outage_run import OUTAGE
+    from durability.apply.record import Approval
+    from durability.lake.change_table import CHANGES
+
+    where = And(EqualTo("cluster", cluster), EqualTo("plan", OUTAGE), NotNull("approved_by"))
+    rows = lake.scan(CHANGES, where, ["captured_at", "approved_by", "approved_at", "comment"]).to_pylist()
+    last = max(rows, key=lambda row: row["captured_at"], default=None)
+    return None if last is None else Approval(last["approved_by"], last["approved_at"], last["comment"])
 
 
 def change(
@@ -328,34 +346,52 @@ def is_open(work: Work) -> bool:
 
 
 def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
-    """Can anything be put back now? Throttles of replicas that were added are, once these are in sync."""
-    from durability.apply import outage_run, outage_throttle
+    """Can anything be put back now? Throttles of replicas that were added are, once these are in sync.
+
+    The cluster is claimed only for a change: a claim is two commits, and this is asked every 30 seconds for days.
+    """
+    from durability.apply import outage_back, outage_throttle
     from durability.apply.claimed import ClaimedCluster
 
     changes = work.changes()
     with work.reached(connect, allows) as cluster:
-        if outage_throttle.open_rows(changes):
+        if outage_throttle.are_over(cluster, changes):
             with changes.claimed():
                 summary.problems += outage_throttle.lift(ClaimedCluster(cluster, changes), changes)
-        return outage_run.is_ready(cluster, changes, work.known())
+        back, ready = outage_back.survey(cluster, changes, work.known())
+    waits = outage_back.waiting(back)
+    summary.problems += _told(waits.failed | _stuck(waits.waiting))
+    return ready or not back.stays()
 
 
 def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
-    """Puts back what can be put back now. Is everything back?"""
-    from durability.apply import outage_run, outage_throttle
+    """Puts back what can be put back now. Is everything back? The cluster is claimed as by `is_ready`."""
+    from durability.apply import outage_back, outage_throttle
     from durability.apply.claimed import ClaimedCluster
 
-    changes = work.changes()
-    with work.reached(connect, allows) as cluster, changes.claimed():
-        restored: Restored = outage_run.restore(ClaimedCluster(cluster, changes), changes, work.known(), work.throttle)
+    changes, known = work.changes(), work.known()
+    with work.reached(connect, allows) as cluster:
+        back, ready = outage_back.survey(cluster, changes, known)
+        if not ready and not outage_throttle.are_over(cluster, changes):
+            restored = outage_back.waiting(back)
+        else:
+            with changes.claimed():
+                restored = outage_back.restore(ClaimedCluster(cluster, changes), changes, known, work.throttle)
         throttled = bool(outage_throttle.open_rows(changes))
     waiting = ""
     if restored.waiting:
         topic, why = min(restored.waiting.items())
         waiting = f", {counted(len(restored.waiting), 'topic')} waiting, such as {topic}: {why}"
     summary.text = plain(f"{counted(restored.back, 'topic')} as before{waiting}")
-    summary.problems += restored.left + restored.throttles + _told(restored.failed)
+    summary.problems += restored.left + restored.throttles + _told(restored.failed | _stuck(restored.waiting))
     return not restored.waiting and not throttled
+
+
+def _stuck(waiting: Mapping[str, str]) -> dict[str, str]:
+    """The topics, of those that wait, that need a hand."""
+    from durability.apply.outage import needs_help
+
+    return {topic: why for topic, why in waiting.items() if needs_help(why)}
 
 
 def _told(problems: Mapping[str, str]) -> list[str]:

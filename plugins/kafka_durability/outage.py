@@ -113,8 +113,8 @@ class ChangeOperator(Step):
 class LookingStep(Step):
     """Looks until it is done. Between two looks it is deferred, so that it takes no slot. Subclasses implement `look`.
 
-    It goes on where runs before this one were killed: what they changed is in the lake. An outage lasts long, so a cluster that
-    doesn't answer is looked at again. approve: the id of the task that approves; its rejection must not skip this task.
+    It goes on where runs before this one were killed: what they changed is in the lake. An outage lasts long, so a cluster or a
+    lake that doesn't answer is looked at again. approve: the id of the task that approves; its rejection must not skip this task.
     """
 
     def __init__(self, *, approve: str, **kwargs: Any):
@@ -128,11 +128,11 @@ class LookingStep(Step):
         """event: the timer's."""
         settings = Settings.from_params(context["params"])
         with reported(self.task_id) as summary:
-            cluster = outage.cluster_of(settings, context["params"])
-            work = Work(settings, cluster, run_of(context), context["params"]["throttle"], self._approval(context))
-            if not outage.is_open(work):
-                raise AirflowSkipException("nothing is left to put back")
             try:
+                cluster = outage.cluster_of(settings, context["params"])
+                work = Work(settings, cluster, run_of(context), context["params"]["throttle"], self._approval(context))
+                if not outage.is_open(work):
+                    raise AirflowSkipException("nothing is left to put back")
                 done = self.look(work, summary)
             except Unreachable as error:
                 self.log.warning("%s", error)

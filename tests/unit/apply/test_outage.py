@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
-from durability.apply import outage, outage_run
+from durability.apply import outage, outage_back, outage_run, outage_throttle
 from durability.apply.cluster import Reading, Replicas, ResourceType, TopicPartition
 from durability.apply.outage_run import OUTAGE, Known
-from durability.apply.record import SET_CONFIG, THROTTLE, Changes
+from durability.apply.record import SET_CONFIG, THROTTLE, Changes, Row
+from durability.errors import Unreachable
 from durability.lake.change_table import CHANGES, DONE, LEFT, RACK_OUTAGE, REMEDIATE, UNDONE
 from durability.remedies.plans import Broker, Placement
 
@@ -47,12 +49,16 @@ SHORT, WHOLE, GONE = "1,4,2/2/4", "2,3,5/2,3,5/", "1,4//1"
         (["1,4,2/2/"], [entry()], {}, "lower", {MIN: "1"}),
         (["1,4,2/2/-"], [entry()], {"elr": None}, "add-replicas", {0: (2, 3, 5)}),  # unknown isn't off
         ([SHORT], [entry()], {"elr": True}, "add-replicas", {0: (2, 3, 5)}),  # an ELR since the audit
+        ([SHORT], [entry()], {"elr": False}, "add-replicas", {0: (2, 3, 5)}),  # the snapshot is older than the ELR
         ([SHORT, WHOLE], [entry("guarded")], {"elr": True}, "add-replicas", {0: (2, 3, 5)}),
         ([SHORT], [entry("guarded")], {"elr": True, "give_up": True}, "lower", {MIN: "1"}),
         # One partition without a leader: giving up the ELR would lose it.
         ([SHORT, GONE], [entry("guarded")], {"elr": True, "give_up": True}, "add-replicas", {0: (2, 3, 5)}),
         (["1,4,2,3/2,3/", "1,2,3,5/2,3,5/"], [entry(now=3)], {}, "lower", {MIN: "2"}),
         ([WHOLE], [entry()], {}, "hold", {}),  # it accepts again
+        # The rack came back while the approval waited: its replicas catch up, and the ELR must not be given up.
+        (["1,4,2/2/"], [entry()], {"live": LIVE | {4}}, "hold", {}),
+        ([SHORT], [entry("guarded")], {"elr": True, "live": LIVE | {1}, "give_up": True}, "hold", {}),
         ([SHORT], [entry("hold")], {"elr": True}, "hold", {}),
         ([GONE], [entry("guarded")], {"elr": True}, "hold", {}),
         ([], [entry()], {}, "hold", {}),  # deleted
@@ -70,6 +76,13 @@ SHORT, WHOLE, GONE = "1,4,2/2/4", "2,3,5/2,3,5/", "1,4//1"
         ),
         (["1,2,5/2,5/"], [entry(setting="min.insync.racks")], {}, "hold", {}),  # brokers don't know it
         (["1,2,5/2,5/"], [entry(setting="min.insync.racks")], {"knows_racks": True}, "lower", {"min.insync.racks": "1"}),
+        (
+            ["1,2,5/2,5/"],
+            [entry(setting="min.insync.racks")],
+            {"knows_racks": True, "live": frozenset(RACKS)},
+            "hold",
+            {},
+        ),
     ],
 )  # fmt: skip
 def test_what_a_topic_gets(partitions, entries, options, act, becomes):
@@ -100,7 +113,49 @@ def test_a_moving_partition_is_left_alone():
 def test_what_a_threshold_waits_for(partitions, live, elr, waits):
     facts = outage.Facts(RACKS, frozenset(live), elr)
     value = outage.Value(("t", MIN), None, ("1",), in_force=2)
-    assert outage.waits_for(value, {n: partition(text) for n, text in enumerate(partitions)}, facts) == waits
+    assert outage.waits_for(value, {n: partition(text) for n, text in enumerate(partitions)}, {}, facts) == waits
+
+
+@pytest.mark.parametrize(
+    ("minimum", "own", "isr", "waits"),
+    [
+        (2, {}, (2, 3, 5), None),
+        (4, {}, (2, 3, 5), "acks=all would need 4 replicas in sync while it is moved back. This doesn't end by itself"),
+        (4, {MIN: "3"}, (2, 3, 5), None),
+        (3, {}, (2, 3), "acks=all would need 3 replicas in sync while it is moved back"),
+        (None, {}, (2, 3, 5), "its min.insync.replicas is unknown. This doesn't end by itself"),
+        (None, {MIN: "2"}, (2, 3, 5), None),
+    ],
+)
+def test_what_replicas_wait_for(minimum, own, isr, waits):
+    value = outage.Value(("t", 0), (1, 4, 2), ((2, 3, 5),), minimum)
+    assert (
+        outage.waits_for(value, {0: Replicas((2, 3, 5), isr, 2, ())}, own, outage.Facts(RACKS, LIVE, True)) is not None
+    )
+    why = outage.waits_for(
+        value, {0: Replicas((2, 3, 5), isr, 2, ())}, own, outage.Facts(RACKS, frozenset(RACKS), True)
+    )
+    assert (why is None) == (waits is None) and (waits or "") in (why or "")
+    assert why is None or outage.needs_help(why) == ("by itself" in why) == ("by itself" in waits)
+
+
+@pytest.mark.parametrize(("isr", "waits"), [((2, 3, 5), True), ((2, 1), False)])
+def test_a_move_that_runs_is_cancelled_only_with_enough_former_replicas_in_sync(isr, waits):
+    moving = Replicas((2, 3, 5, 1, 4), isr, 2, (), adding=(3, 5), removing=(1, 4))
+    value = outage.Value(("t", 0), (1, 4, 2), ((2, 3, 5),), 2)
+    assert (outage.waits_for(value, {0: moving}, {}, outage.Facts(RACKS, frozenset(RACKS), True)) is not None) == waits
+
+
+def test_a_row_keeps_the_minimum_of_its_replicas():
+    value = outage.Value(("t", 0), (1, 4, 2), ((2, 3, 5),), 2)
+    was, becomes = outage.as_json([value])
+    row = Row("", "1", outage.kind_of([value]), DONE, ("t",), was, becomes, None, "run", datetime.now(UTC))
+    assert outage.of_row(row) == [value]
+
+
+@pytest.fixture(autouse=True)
+def _without_pause(monkeypatch):
+    monkeypatch.setattr(outage_back, "PAUSE", 0)
 
 
 class Killed(BaseException):
@@ -125,6 +180,8 @@ class World:
         ] = {}  # of running reassignments, and how many readings each still takes
         self.left: dict[str, int] = {}
         self.brokers: dict[int, dict[str, str]] = {b: {} for b in RACKS}
+        self.cluster_wide: dict[str, str] = {}
+        self.usable: dict[int, int | None] = dict.fromkeys(RACKS, 1_000_000)
 
     def step(self, act):
         self.calls += 1
@@ -170,6 +227,8 @@ class World:
     def _own(self, resource):
         if resource.type is ResourceType.TOPIC:
             return self.own.get(resource.name)
+        if not resource.name:
+            return self.cluster_wide
         assert int(resource.name) in self.live, "only a live broker answers"
         return self.brokers[int(resource.name)]
 
@@ -196,6 +255,20 @@ class World:
             return {}
 
         return self.step(act)
+
+    def sizes(self, brokers, topics):
+        held = {TopicPartition(t, 0): (*r, *self.targets.get(t, ())) for t, r in self.replicas.items() if t in topics}
+        return self.step(
+            lambda: {
+                (b, name): 1000 if b in self.replicas[name.topic] else 0
+                for name, some in held.items()
+                for b in some
+                if b in brokers
+            }
+        )
+
+    def usable_bytes(self, brokers):
+        return self.step(lambda: {b: self.usable[b] for b in brokers})
 
     # The lake
 
@@ -249,7 +322,7 @@ def test_the_former_values_come_back_whatever_is_killed(elr, again):
         return lambda changes: outage_run.change(world, changes, entries(elr), known(elr), False, 1000)
 
     def restore(world):
-        return lambda changes: outage_run.restore(world, changes, known(elr), 1000)
+        return lambda changes: outage_back.restore(world, changes, known(elr), 1000)
 
     calm = World(elr)
     total = calm.run(None, False, lower(calm))
@@ -278,9 +351,23 @@ def test_the_former_values_come_back_whatever_is_killed(elr, again):
             assert world.states() <= {UNDONE}
 
 
-def test_nothing_is_moved_where_others_throttle():
+@pytest.mark.parametrize(("usable", "why"), [(1200, "1,200 usable bytes, and 2,000 bytes"), (None, "are unknown")])
+def test_replicas_that_do_not_fit_on_the_disks_are_not_added(usable, why):
+    """Broker 3 has room for one topic's replica, or none is known."""
+    world, outcomes = World(True), []
+    world.live, world.usable[3] = frozenset({2, 5, 3}), usable
+    made = outage_run.decided(world, entries(True), known(True), False, {})
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
+    held = {"stated"} if usable else {"inherits", "stated"}
+    assert outcomes[0].held.keys() == held == {d.topic for d in made if d.why}
+    assert why in outcomes[0].held["stated"] and world.targets.keys() == {"inherits", "stated"} - held
+    assert {d.topic: d.bytes for d in made if d.moves} == dict.fromkeys({"inherits", "stated"} - held, 2000)
+
+
+@pytest.mark.parametrize("where", ["broker", "cluster"])
+def test_nothing_is_moved_where_others_throttle(where):
     world = World(True)
-    world.brokers[3]["follower.replication.throttled.rate"] = "5"
+    {"broker": world.brokers[3], "cluster": world.cluster_wide}[where]["follower.replication.throttled.rate"] = "5"
     outcomes = []
     world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
     assert set(outcomes[0].failed) == {"inherits", "stated"} and "others throttle" in outcomes[0].failed["stated"]
@@ -314,14 +401,32 @@ def test_it_waits_for_the_rack_and_leaves_what_others_set():
     world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
     assert world.own == {"inherits": {MIN: "1"}, "stated": {MIN: "1", "retention.ms": "5"}, "fine": {}}
     waits = []
-    world.run(None, False, lambda c: waits.append(outage_run.restore(world, c, known(False))))
+    world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(False))))
     assert sorted(waits[0].waiting) == ["inherits", "stated"] and world.states() == {DONE}
     world.live, world.own["inherits"][MIN] = frozenset(RACKS), "3"
-    assert outage_run.is_ready(world, world.changes(), known(False))
-    world.run(None, False, lambda c: waits.append(outage_run.restore(world, c, known(False))))
+    assert outage_back.survey(world, world.changes(), known(False))[1]
+    world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(False))))
     assert world.own == {"inherits": {MIN: "3"}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
     assert waits[1].left == [f"topic inherits: {MIN} 3 was set by others and stays; before the outage it was unset"]
     assert world.states() == {LEFT}
+
+
+@pytest.mark.parametrize("later", [(2, 3, 5), (2, 3, 6)], ids=["shown-late", "of-others"])
+def test_replicas_that_a_broker_shows_late_are_not_those_of_others(later, monkeypatch):
+    world = World(True)
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(True), known(True), False))
+    world.targets.clear()
+    world.eligible = dict.fromkeys(world.eligible, False)
+    # The move has ended, and the reading still shows the replicas that it removes; then others' replicas, once.
+    for shown in ((2, 3, 5, 1, 4), (2, 6, 1)):
+        world.replicas["inherits"] = shown
+        back, _ = outage_back.survey(world, world.changes(), known(True))
+        assert bool(back.others) == (shown == (2, 6, 1))
+        monkeypatch.setattr(outage_back.time, "sleep", lambda seconds: world.replicas.update(inherits=later))
+        world.run(None, False, lambda c: outage_back.restore(world, c, known(True)))
+        assert world.states() == {DONE}
+    world.run(None, False, lambda c: outage_back.restore(world, c, known(True)))
+    assert (world.states() == {LEFT}) == (later == (2, 3, 6))
 
 
 def test_a_value_that_was_lowered_twice_goes_back_to_the_first_one():
@@ -329,3 +434,108 @@ def test_a_value_that_was_lowered_twice_goes_back_to_the_first_one():
     decision = outage.Decision("t", outage.LOWER, {MIN: "1"}, in_force=2)
     assert outage.changed(decision, {}, {MIN: "2"}, before) == [outage.Value(("t", MIN), "3", ("2", "1"), 3)]
     assert outage.changed(decision, {}, {MIN: "4"}, before) == [outage.Value(("t", MIN), "4", ("1",), 2)]
+
+
+def test_what_others_set_before_our_change_is_not_taken_for_ours(monkeypatch):
+    world = World(False)
+
+    def append(table, added):
+        World.append(world, table, added)
+        if added["kind"].to_pylist() == ["set-config"]:
+            world.own["inherits"][MIN] = "1"  # by hand, while our row is written
+
+    monkeypatch.setattr(world, "append", append)
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
+    assert [(row.state, row.topics) for row in world.changes().state().values()] == [(DONE, ("stated",))]
+    world.live = frozenset(RACKS)
+    world.run(None, False, lambda c: outage_back.restore(world, c, known(False)))
+    assert world.own["inherits"] == {MIN: "1"} and world.own["stated"][MIN] == "2"
+
+
+def test_a_topic_with_an_error_does_not_stop_the_others(monkeypatch):
+    world = World(False)
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
+    world.live = frozenset(RACKS)
+
+    def read(topics, broken=("inherits",)):
+        if set(broken) & set(topics):
+            raise Unreachable("UNKNOWN: topic inherits")
+        return World.read(world, topics)
+
+    monkeypatch.setattr(world, "read", read)
+    found = []
+    world.run(None, False, lambda c: found.append(outage_back.restore(world, c, known(False))))
+    assert found[0].failed == {"inherits": "UNKNOWN: topic inherits"}
+    assert world.own["stated"][MIN] == "2" and world.own["inherits"][MIN] == "1" and world.states() == {DONE}
+    monkeypatch.setattr(world, "read", lambda topics: read(topics, ["inherits", "stated"]))
+    with pytest.raises(Unreachable):
+        outage_back.survey(world, world.changes(), known(False))
+
+
+def test_a_value_is_restored_while_another_of_its_topic_waits():
+    world = World(False)
+    world.own["inherits"][MIN], world.replicas["inherits"] = "1", (2, 3, 5)
+    world.live = frozenset({1, 4, 2, 5})  # another rack is lost
+
+    def record(changes):
+        for value in (
+            outage.Value(("inherits", MIN), "3", ("1",), 3),
+            outage.Value(("inherits", 0), (1, 4, 2), ((2, 3, 5),), 2),
+        ):
+            name = outage_run._intend(changes, "", [value])
+            changes.done(name)
+
+    world.run(None, False, record)
+    back, ready = outage_back.survey(world, world.changes(), known(False))
+    assert ready and [*back.put] == [("inherits", 0)] and [*back.waiting] == ["inherits"]
+
+
+def test_a_threshold_is_restored_before_a_throttle_takes_its_time(monkeypatch):
+    world, made = World(True), []
+    world.eligible["inherits"] = False
+    asked = entries(True) | {"inherits": [entry("lower")]}
+    outcomes = []
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, asked, known(True), False, 9)))
+    assert outcomes[0].topics == {"lower": 1, "add-replicas": 1}
+    for _ in range(3):
+        world.read([])
+    world.run(None, False, lambda c: outage_throttle.lift(world, c))
+    world.live = frozenset(RACKS)
+    monkeypatch.setattr(
+        world, "change", lambda some: made.extend(one.name for one in some) or World.change(world, some)
+    )
+    world.run(None, False, lambda c: outage_back.restore(world, c, known(True), 9))
+    assert made[0] == MIN and "leader.replication.throttled.rate" in made
+
+
+def test_a_move_of_ours_whose_target_is_lost_too_gets_another_one():
+    world, outcomes = World(True), []
+
+    def lower(changes):
+        outcomes.append(outage_run.change(world, changes, entries(True), known(True), False))
+
+    world.run(None, False, lower)
+    assert world.targets == {"inherits": (2, 3, 5), "stated": (5, 6, 2)}
+    world.left, world.live = dict.fromkeys(world.targets, 99), LIVE - {3}  # a broker of another rack dies
+    before, world.usable[5] = outage.open_values(world.changes().state()), 500  # it has nothing of its replica yet
+    held = {d.topic: d.why for d in outage_run.decided(world, entries(True), known(True), False, before)}
+    assert "500 usable bytes, and 1,000 bytes" in held["inherits"]
+    world.usable[5] = 1_000_000
+    world.run(None, False, lower)
+    assert world.targets == {"inherits": (2, 5, 6), "stated": (5, 6, 2)}
+    assert outcomes[1].held == {"stated": outage.MOVING}
+    opened = outage.open_values(world.changes().state())
+    assert opened["inherits", 0].was == (1, 4, 2) and opened["inherits", 0].becomes == ((2, 3, 5), (2, 5, 6))
+
+
+def test_later_batches_choose_among_the_brokers_that_are_left(monkeypatch):
+    monkeypatch.setattr(outage_run, "TOPICS_AT_ONCE", 1)
+    world, outcomes = World(True), []
+
+    def reassign(targets, **options):
+        world.live = LIVE - {6}  # dies after the first batch
+        return World.reassign(world, targets, **options)
+
+    monkeypatch.setattr(world, "reassign", reassign)
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False)))
+    assert outcomes[0].topics == {"add-replicas": 2} and not outcomes[0].failed

@@ -49,7 +49,11 @@ def watch(kind, is_open, ready, answer=None):
             raise ready
         return ready
     outage.cluster_of = lambda settings, params: "eu"
-    outage.is_open, outage.is_ready, outage.restore = (lambda work: is_open), look, look
+    def opened(work):
+        if isinstance(is_open, Exception):
+            raise is_open
+        return is_open
+    outage.is_open, outage.is_ready, outage.restore = opened, look, look
     return ran(kind(task_id="look", approve="approve"), answer=answer)
 
 def approve(acts, give_up=0, **changed):
@@ -76,6 +80,7 @@ print("RESULT", json.dumps({
         watch(WatchOperator, False, True), watch(WatchOperator, True, False), watch(WatchOperator, True, True, approved),
         watch(RestoreOutageOperator, True, Unreachable("no answer"), rejected),
         watch(RestoreOutageOperator, True, Refused("not allowed")), watch(RestoreOutageOperator, True, True), seen,
+        watch(WatchOperator, Unreachable("no lake"), True),
     ],
     "approve": [
         approve({"lower": 1}), approve({"hold": 3}, apply=True), approve({"lower": 1}, apply=True),
@@ -98,9 +103,9 @@ def test_the_tasks_of_a_rack_outage(tmp_path):
     assert given == both == {"cluster": "eu", "lost": {"az1": [1]}}
     assert "doesn't allow changes" in forbidden and forbidden.startswith("AirflowFailException")
     assert unnamed.startswith("AirflowFailException: cluster: name the cluster")
-    nothing, waits, ready, silent, refused, back, approvals = found["look"]
+    nothing, waits, ready, silent, refused, back, approvals, no_lake = found["look"]
     assert nothing == "AirflowSkipException: nothing is left to put back" and ready is back is None
-    assert waits == silent == [timer, "again"]
+    assert waits == silent == no_lake == [timer, "again"]
     assert refused == "AirflowFailException: not allowed"
     assert approvals == [None, "ann", None, None, None]
     off, hold, asked, ticked = found["approve"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 
 import pytest
 
 from durability.apply.cluster import Reading, Replicas, TopicPartition
 from durability.apply.permissions import Authorized, Operation
+from durability.apply.record import SET_CONFIG, Approval
 from durability.errors import Refused
+from durability.lake.change_table import CHANGES
 from durability.plan import Plan
 from durability.report import outage as report
 from durability.steps import drill, outage
@@ -61,6 +63,8 @@ def snapshot(lake):
 class Now:
     """The cluster as the document has it."""
 
+    minimum = "2"
+
     def __init__(self, doc):
         self.partitions = {
             TopicPartition(topic["name"], p["partition"]): Replicas(
@@ -75,7 +79,13 @@ class Now:
         return Reading("id", frozenset({2, 5, 3, 6}), True, partitions)
 
     def overrides(self, resources):
-        return {resource: {"min.insync.replicas": "2"} for resource in resources}
+        return {resource: {"min.insync.replicas": self.minimum} for resource in resources}
+
+    def sizes(self, brokers, topics):
+        return {(b, place): 1000 for place, p in self.partitions.items() for b in p.isr if b in brokers}
+
+    def usable_bytes(self, brokers):
+        return dict.fromkeys(brokers, 1_000_000)
 
     def authorized(self, topics):
         may = frozenset(Operation)
@@ -92,6 +102,42 @@ def test_a_rack_is_lost_when_all_its_brokers_are(settings, snapshot, monkeypatch
     assert lost({1}, rack="az2") == ("eu", {"az2": [2, 5]})
     with pytest.raises(Refused, match=r"eu has no rack az4.*az"):
         lost({1}, rack="az4")
+
+
+def test_a_restore_that_waits_writes_nothing(settings, snapshot, lake, monkeypatch):
+    now = Now(document(TABLE, brokers=BROKERS))
+    monkeypatch.setattr(outage, "opened", lambda *_: nullcontext(now))
+    work = outage.Work(settings, "eu", "run")
+    changes = work.changes()
+    with changes.claimed():
+        value = {"topic": "at-least", "name": "min.insync.replicas"}
+        changes.intend(
+            "lower", "1", SET_CONFIG, ["at-least"], [value | {"value": "3", "in_force": 3}], [value | {"value": "2"}]
+        )
+        changes.done("1")
+    summary, before = StepSummary(), lake.scan(CHANGES).num_rows
+    assert not outage.restore(work, lambda name: {}, lambda name: True, summary)
+    assert summary.text == "0 topics as before, 1 topic waiting, such as at-least: partition 0: broker 1 out of sync"
+    assert not outage.is_ready(work, lambda name: {}, lambda name: True, summary)
+    assert lake.scan(CHANGES).num_rows == before
+    now.minimum = "3"
+    assert outage.is_ready(work, lambda name: {}, lambda name: True, summary)
+    assert outage.restore(work, lambda name: {}, lambda name: True, summary) and not outage.is_open(work)
+
+
+def test_a_run_that_only_restores_names_the_approver(settings, lake):
+    approval = Approval("ann", datetime(2026, 11, 21, 12, tzinfo=UTC), "go")
+    first = outage.Work(settings, "eu", "one", None, approval).changes()
+    with first.claimed():
+        first.intend("lower", "1", SET_CONFIG, ["t"], [], [])
+        first.done("1")
+    later = outage.Work(settings, "eu", "two").changes()
+    with later.claimed():
+        later.undone("1")
+    rows = lake.scan(CHANGES).to_pylist()
+    assert {(row["run_id"], row["approved_by"], row["comment"]) for row in rows} == {
+        (n, "ann", "go") for n in ("one", "two")
+    }
 
 
 @pytest.mark.slow
@@ -126,6 +172,7 @@ def test_it_says_what_an_outage_costs_and_what_would_be_changed(settings, snapsh
         "The loss of one more broker stops writes to 3 partitions, those above included",
         "The loss of one more rack stops writes to 5 partitions, those above included",
         "Live brokers take the place of those that are down. No setting changes: 1 topic: guarded",
+        "Copied to live brokers: 2,000 bytes",
         "With give_up_elr, the threshold is lowered instead: 1 topic. Kafka then forgets eligible leader replicas",
         "ACL missing: Alter on Cluster",
     ]
