@@ -20,13 +20,15 @@ from durability.steps import whatif
 from durability.steps.change import Silent, plan_change
 from durability.steps.change_request import OF_FINDINGS, Texts, request
 from durability.steps.collect import Connect
-from durability.steps.drill import source
+from durability.steps.drill import read_again, source
 from durability.steps.judged import Evaluate
 from durability.steps.settings import Settings
 from durability.steps.sources import Source
 from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
+    from durability.apply.cluster import Cluster
+    from durability.apply.permissions import Asked
     from durability.apply.record import Approval, Changes, Unfinished
     from durability.apply.run import Outcome
     from durability.lake import Lake
@@ -47,7 +49,10 @@ def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None
     if not params["apply"]:
         return
     if params["throttle"] is None:
-        raise Refused("throttle: bytes per second are needed to apply a plan; above the write rate of what moves")
+        raise Refused(
+            "throttle: bytes per second are needed to apply a plan, such as 50000000; it must be above the rate of writes to the"
+            " partitions that move"
+        )
     if not params["cluster"]:
         raise Refused("cluster: name the cluster that a plan may change")
     if settings.topology:
@@ -58,15 +63,39 @@ def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None
 def shown(
     settings: Settings, planned: Mapping[str, Any], params: Mapping[str, Any], connect: Connect, summary: StepSummary
 ) -> tuple[str, str]:
-    """Subject and body of the approval, in Markdown. If the plan is to be applied, the cluster says which ACLs are missing."""
+    """Subject and body of the approval, in Markdown.
+
+    If the plan is to be applied, the cluster says which ACLs are missing. Refused if the plan can't be applied to it now.
+    """
+    from durability.apply.kafka import connected
+
     content, place = planned_content(settings, planned)
     summary.text = f"{counted(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
-    acls = _needed(content)
-    if params["apply"] and content["steps"]:
+    about, acls = f"plan {content['id']} to Kafka cluster {escaped(content['cluster'])}", _needed(content)
+    if not content["proof"]["offered"]:
+        return f"Don't apply {about}: it is not offered", applied.page(content, place, acls)
+    limits = ""
+    if params["apply"]:
         found = source(settings, content["cluster"])
-        acls += _missing(content, connect(str(found["connection"])))
-    subject = f"Apply plan {content['id']} to Kafka cluster {escaped(content['cluster'])}?"
-    return subject, applied.page(content, place, acls)
+        with connected(content["cluster"], connect(str(found["connection"]))) as cluster:
+            _check_now(settings, planned, content, place, cluster)
+            acls += _missing(content, cluster)
+        limits = (
+            f"\n\nThrottle: {params['throttle']:,} bytes per second and broker. A batch takes {params['batch_minutes']} minutes"
+            f" at most. The plan is rejected after {params['approve_within']} hours without an answer."
+        )
+    return f"Apply {about}?", applied.page(content, place, acls) + limits
+
+
+def _check_now(
+    settings: Settings, planned: Mapping[str, Any], content: Mapping[str, Any], place: Path, cluster: Cluster
+) -> None:
+    """Refused if the plan can't be applied to the cluster as it is. What an earlier run has begun is checked when it goes on."""
+    from durability.apply import partitions, plan_files, preflight
+
+    plan, rows = plan_files.load(place, content), Application(settings, planned, "", None).changes().state()
+    if not rows and (problems := preflight.check(plan, plan.steps, cluster, rows).problems):
+        raise Refused(f"plan {plan.id} can't be applied now: {partitions.listed(problems)}")
 
 
 def _needed(content: Mapping[str, Any]) -> list[str]:
@@ -86,16 +115,14 @@ def _is_cluster_wide(content: Mapping[str, Any], kind: str) -> bool:
     return any(setting["topic"] is None for setting in settings)
 
 
-def _missing(content: Mapping[str, Any], settings: Mapping[str, object]) -> list[str]:
+def _missing(content: Mapping[str, Any], cluster: Asked) -> list[str]:
     """Which ACLs the principal of the Connection lacks, as far as the cluster says so."""
-    from durability.apply.kafka import connected
     from durability.apply.permissions import listed, missing, needed
 
     kinds = {step["kind"] for step in content["steps"]}
     acls = needed(kinds, cluster_wide=any(_is_cluster_wide(content, kind) for kind in kinds))
     topics = sorted({topic for step in content["steps"] for topic in step["topics"]})
-    with connected(content["cluster"], settings) as cluster:
-        found = missing(cluster, acls, topics)
+    found = missing(cluster, acls, topics)
     lacking = [f"missing: {text}" for text in listed(found.lacking)]
     return [*lacking, *(f"unknown: {text}" for text in listed(found.unknown))] or ["The Connection has all of them."]
 
@@ -110,10 +137,13 @@ def changeable(settings: Settings, cluster: str, allows: Allows) -> Source:
     return found
 
 
-def plan(settings: Settings, params: Mapping[str, Any], evaluate: Evaluate, scratch: Path) -> dict[str, Any]:
+def plan(
+    settings: Settings, params: Mapping[str, Any], connect: Connect, evaluate: Evaluate, scratch: Path
+) -> dict[str, Any]:
     """Makes and proves a plan, or finds the one in the param `plan`. Returns it as `applied.brief` does.
 
-    A new plan is for the newest accepted snapshot of the cluster in the lake. evaluate, scratch: see `plan_change`.
+    A new plan is for the newest accepted snapshot of the cluster in the lake, and one that takes a plan back for a new snapshot:
+    the newest one may be older than what is taken back. evaluate, scratch: see `plan_change`.
     """
     cluster = params["cluster"] or None
     if params["plan"]:
@@ -122,9 +152,12 @@ def plan(settings: Settings, params: Mapping[str, Any], evaluate: Evaluate, scra
         undo = applied.find(settings.out, params["undo"], cluster) if params["undo"] else None
         texts = Texts(lambda name: str(params[name] if params[name] is not None else "").strip(), "{} ".format)
         asked = request(texts, undo)
-        if undo is not None:
-            cluster = change.read(undo)["cluster"]
-        place = plan_change(settings, whatif.newest(settings, cluster), asked, evaluate, Silent(), scratch)
+        if undo is None:
+            snapshot = whatif.newest(settings, cluster)
+        else:
+            of_cluster = source(settings, change.read(undo)["cluster"])
+            snapshot = read_again(settings, of_cluster, connect, StepSummary())
+        place = plan_change(settings, snapshot, asked, evaluate, Silent(), scratch)
     return applied.brief(change.read(place), place)
 
 
@@ -150,7 +183,8 @@ def ends_after_plan(
     if not content["targets"] and content["undoes"] is None:
         return "there is no finding to fix"
     if not content["proof"]["offered"]:
-        raise Refused(f"plan {content['id']} is not offered, so it isn't applied: see {place / change.README}")
+        why = change.introduction(content)[-1]
+        raise Refused(f"plan {content['id']} isn't applied. {why} See {place / change.README}")
     changeable(settings, content["cluster"], allows)
     return None
 

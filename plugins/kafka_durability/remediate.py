@@ -64,7 +64,7 @@ class MakePlanOperator(EvaluateJob):
                 here = Path(lake.location).is_relative_to(scratch)
                 self.evaluate(context, lake, plan, here=here)
 
-            planned = remediate.plan(settings, params, evaluate, scratch)
+            planned = remediate.plan(settings, params, connect, evaluate, scratch)
             summary.text = plain(planned["plan"])
             return planned
 

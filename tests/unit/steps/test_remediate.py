@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from durability.apply import kafka, run
+from durability.apply import kafka, plan_files, preflight, run
 from durability.apply.permissions import Authorized, Operation
 from durability.apply.record import THROTTLE, Approval, Changes
 from durability.errors import Refused, Unreachable
@@ -32,7 +32,14 @@ CLUSTER = "eu payments"
 ANNA = Approval("anna", datetime(2026, 11, 27, 12, tzinfo=UTC), "at night")
 PARAMS = {
     **dict.fromkeys(("cluster", "plan", "undo", "findings", "control", "topic", "avoid", "throttle")),
-    **{"apply": False, "batch": 200, "batch_bytes": "500GB", "margin_disk": 20, "batch_minutes": 5},
+    **{
+        "apply": False,
+        "batch": 200,
+        "batch_bytes": "500GB",
+        "margin_disk": 20,
+        "batch_minutes": 5,
+        "approve_within": 12,
+    },
 }
 
 
@@ -87,22 +94,23 @@ def test_a_plan_is_made_as_the_form_says_or_is_the_one_that_it_names(settings, m
 
     monkeypatch.setattr(remediate, "plan_change", plan_change)
     monkeypatch.setattr(remediate.whatif, "newest", lambda settings, cluster: cluster)
+    monkeypatch.setattr(remediate, "read_again", lambda settings, source, *others: f"{source['name']} now")
     first = change.write(made("p-1"), FACTS, settings.out)
-    named = remediate.plan(settings, PARAMS | {"plan": "p-1"}, None, tmp_path)
+    named = remediate.plan(settings, PARAMS | {"plan": "p-1"}, None, None, tmp_path)
     assert named == {
         **{"cluster": CLUSTER, "plan": "p-1", "sha256": change.read(first)["sha256"], "steps": named["steps"]},
         **{"replicas": 3, "bytes": 25, "brokers": [3, 4], "mends": 1, "offered": True},
     }
     assert not asked
     form = {"findings": "a, b", "avoid": "broker:3", "batch": 7, "batch_bytes": "2GB", "margin_disk": 0}
-    assert remediate.plan(settings, PARAMS | form | {"cluster": "us"}, None, tmp_path)["plan"] == "p-2"
-    remediate.plan(settings, PARAMS | {"undo": "p-1"}, None, tmp_path)
+    assert remediate.plan(settings, PARAMS | form | {"cluster": "us"}, None, None, tmp_path)["plan"] == "p-2"
+    remediate.plan(settings, PARAMS | {"undo": "p-1"}, None, None, tmp_path)
     (of, request), (of_undo, undo) = asked
     assert (of, request.chosen.findings, request.chosen.avoid) == ("us", ("a", "b"), (Item("broker", "3"),))
     assert (request.limits.partitions, request.limits.bytes, request.margin_disk) == (7, 2 * 10**9, 0.0)
-    assert (of_undo, undo.undo.name) == (CLUSTER, "p-1")
+    assert (of_undo, undo.undo.name) == (f"{CLUSTER} now", "p-1")
     with pytest.raises(Refused, match="findings nowhere: a plan that takes another one back"):
-        remediate.plan(settings, PARAMS | {"undo": "p-1", "findings": "nowhere"}, None, tmp_path)
+        remediate.plan(settings, PARAMS | {"undo": "p-1", "findings": "nowhere"}, None, None, tmp_path)
 
 
 def planned(settings, *args, **kwargs) -> dict:
@@ -120,7 +128,7 @@ def test_the_run_ends_with_the_plan_unless_it_is_to_be_applied(settings):
     nothing = planned(settings, "p2", Proof(), targets=())
     assert remediate.ends_after_plan(settings, wanted, nothing, allowed) == "there is no finding to fix"
     refuted = planned(settings, "p3", Proof())
-    with pytest.raises(Refused, match="plan p3 is not offered"):
+    with pytest.raises(Refused, match=r"plan p3 isn't applied. It is not offered, so it has no scripts: no step"):
         remediate.ends_after_plan(settings, wanted, refuted, allowed)
     with pytest.raises(Refused, match="it isn't the plan that this run made"):
         remediate.ends_after_plan(settings, wanted, plan | {"sha256": "0"}, allowed)
@@ -160,10 +168,23 @@ def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, conne
     topics = {"t": frozenset({Operation.DESCRIBE}), "u": everything}
     answer = Authorized(everything, topics)
     monkeypatch.setattr(connected, "answer", SimpleNamespace(authorized=lambda topics: answer))
-    _, body = remediate.shown(settings, plan, PARAMS | {"apply": True}, lambda name: {}, StepSummary())
+    obstacles, rows = ["others throttle broker 1"], {}
+    loaded = SimpleNamespace(id="p1", steps=())
+    monkeypatch.setattr(plan_files, "load", lambda *arguments: loaded)
+    monkeypatch.setattr(preflight, "check", lambda *arguments: SimpleNamespace(problems=obstacles))
+    monkeypatch.setattr(remediate.Application, "changes", lambda application: SimpleNamespace(state=lambda: rows))
+    wanted = PARAMS | {"apply": True, "throttle": 5_000_000}
+    with pytest.raises(Refused, match="plan p1 can't be applied now: others throttle broker 1"):
+        remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
+    rows["begin"] = None  # an earlier try of the plan has begun: what is there may be its own
+    remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
+    rows.clear()
+    obstacles.clear()
+    _, body = remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
+    assert "Throttle: 5,000,000 bytes per second and broker" in body and "after 12 hours" in body
     assert "missing: AlterConfigs on Topic t\n" in body and "missing: Alter on" not in body
     topics["t"] = everything
-    _, body = remediate.shown(settings, plan, PARAMS | {"apply": True}, lambda name: {}, StepSummary())
+    _, body = remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
     assert "missing" not in body and "The Connection has all of them." in body
 
 
