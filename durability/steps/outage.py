@@ -6,10 +6,9 @@ each change, that it is still needed and safe. Connections are Airflow's, so cal
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
@@ -18,6 +17,7 @@ from durability.plan.plan import to_text
 from durability.policy.yamlfile import did_you_mean
 from durability.steps import drill, whatif
 from durability.steps.collect import Connect
+from durability.steps.outage_known import known_for_changes, known_of
 from durability.steps.remediate import Allows, changeable
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepSummary, counted
@@ -104,7 +104,7 @@ def assess(
     plan = plan_evaluation(settings, NIGHTLY, ids.run_id, ids.result_id, [snapshot], [])
     evaluate(lake, plan)
     entries, knows_racks = _asked(lake, cluster, ids, lost)
-    known = _known_for_changes(lake, snapshot, knows_racks)
+    known = known_for_changes(lake, snapshot, knows_racks)
     before = outage_rules.open_values(Work(settings, cluster, ids.run_id).changes().state())
     with opened(cluster, source, connect) as reached:
         usual = outage_run.decided(reached, entries, known, False, before)
@@ -158,36 +158,6 @@ def _asked(lake: Lake, cluster: str, ids: Ids, lost: Racks) -> tuple[Entries, bo
     }
     knows = any(row["configured_min_insync_racks_source"] == "topic" for row in rows)
     return {topic: entries for topic, entries in found.items() if entries}, knows
-
-
-def known_of(lake: Lake, snapshot: Mapping[str, Any]) -> Known:
-    """What a snapshot knows of its cluster. It leaves out what only the places of new replicas need."""
-    from durability.apply.outage_run import Known
-    from durability.lake.tables import BROKERS, CLUSTERS
-    from durability.remedies.elr import FEATURE
-    from durability.remedies.plans import Broker, has_room
-
-    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
-    brokers = [
-        Broker(row["broker"], row["rack"], row["live"], not row["offline_log_dirs"] and has_room(row["log_dirs"]))
-        for row in lake.facts(BROKERS, snapshot).to_pylist()
-    ]
-    elr = None if cluster["features"] is None else dict(cluster["features"]).get(FEATURE, 0) > 0
-    return Known(brokers, {}, elr, False)
-
-
-def _known_for_changes(lake: Lake, snapshot: Mapping[str, Any], knows_racks: bool) -> Known:
-    """`known_of` with the number of replicas on each broker. knows_racks: see `durability.apply.outage.Facts`."""
-    import pyarrow.compute as pc
-
-    from durability.lake.conditions import of_attempts
-    from durability.lake.tables import PARTITIONS
-
-    load: Counter[int] = Counter()
-    for part in lake.parts(PARTITIONS, of_attempts([snapshot]), ["replicas"]):
-        for count in pc.value_counts(pc.list_flatten(part["replicas"])).to_pylist():
-            load[count["values"]] += count["counts"]
-    return replace(known_of(lake, snapshot), load=load, knows_racks=knows_racks)
 
 
 def _acls(cluster: Asked, decisions: Sequence[Decision]) -> list[str]:
@@ -324,7 +294,7 @@ def change(
     lake = work.settings.open_lake()
     entries, knows_racks = _asked(lake, work.cluster, Ids(assessed["run_id"], assessed["result_id"]), assessed["lost"])
     snapshot = whatif.newest(work.settings, work.cluster, assessed["snapshot_id"])
-    known = _known_for_changes(lake, snapshot, knows_racks)
+    known = known_for_changes(lake, snapshot, knows_racks)
     changes = work.changes()
     with work.reached(connect, allows) as cluster, changes.claimed():
         held = ClaimedCluster(cluster, changes)
