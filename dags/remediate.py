@@ -9,7 +9,7 @@ Otherwise the task `plan` fails before it reads anything.
 | task | does | when it fails |
 |---|---|---|
 | `plan` | makes and proves a plan, or finds the one in the param `plan`; at most two Spark jobs | a param is wrong: see its log |
-| `report` | writes the plan, its numbers and the ACLs that it needs to the log | clear it |
+| `report` | writes the plan and the ACLs that it needs to the log; compares it with the cluster | see its log; clear it |
 | `allowed` | ends the run, with success, unless the plan is to be applied | the plan isn't offered: see its README.txt |
 | `approve` | waits for an approval; after `approve_within` hours the plan is rejected, and the rest skipped | clear it |
 | `apply` | applies the plan; each change is in the lake's table `changes` first | see why it stopped; clear it after `restore` |
