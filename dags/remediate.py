@@ -22,8 +22,9 @@ trigger a new run. To go back, trigger a run with `undo`.
 
 **The scheduler was killed**: the task `restore` of `health_pulse` and of `lake_upkeep` takes back what was left.
 
-Runs for several clusters may run at once, and beside audits and pulses. Two runs for one cluster exclude each other by a row in
-`changes`. `apply` takes no slot of the pool `kafka_durability`. Connections: `spark` for spark-submit, and the cluster's own.
+Runs for several clusters may run at once, and at the same time as audits and pulses. Two runs for one cluster exclude each other
+by a row in `changes`. `apply` takes no slot of the pool `kafka_durability`. Connections: `spark` for
+spark-submit, and the cluster's own.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ Partitions = Mapping[int, Replicas]
 
 @dataclass(frozen=True)
 class Facts:
-    """What a decision depends on beside the topic.
+    """What a decision depends on besides the topic.
 
     racks: by broker; None: without a rack, or unknown. live: the brokers that are up now.
     elr: are eligible leader replicas on? None if unknown. knows_racks: do brokers know min.insync.racks?

@@ -1,4 +1,4 @@
-"""Have the live brokers' disks room for the replicas that a rack outage adds? A full disk takes its broker down, too."""
+"""Do the live brokers' disks have room for the replicas that a rack outage adds? A full disk takes its broker down, too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Disks:
 def fitting(
     cluster: Cluster, reading: Reading, made: Sequence[Decision], earlier: Sequence[Move]
 ) -> tuple[list[Decision], list[Move]]:
-    """The decisions, without the moves of topics that don't fit beside those before them, and the moves that are left.
+    """The decisions, without the moves of topics that don't fit together with earlier ones, and the moves that are left.
 
     earlier: moves that are planned, but don't run. Moves that run count, whoever began them.
     """

@@ -57,7 +57,7 @@ CHANGING: Mapping[Kind, tuple[Acl, ...]] = {
 class Authorized:
     """What the principal may do, as the cluster states it. None: the cluster doesn't say.
 
-    topics: by name. A principal without Describe isn't told about other operations.
+    topics: by name. Without Describe, Kafka states no other operation.
     """
 
     cluster: frozenset[Operation] | None

@@ -36,7 +36,7 @@ class Checked:
 
 
 def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapping[str, Row]) -> Checked:
-    """Compares the cluster with the plan. All differences are told together.
+    """Compares the cluster with the plan. All differences are reported together.
 
     pending: the steps that aren't complete, in order. Brokers that one of them waits for may be down. If there are none, only
     what the plan made is compared.

@@ -128,12 +128,12 @@ def write(applied: Mapping[str, Any], out: Path) -> Path:
         return file.replace(place / f"{folder(applied['plan'])}.json")
 
 
-def told(targets: Sequence[Mapping[str, Any]]) -> str:
+def counts(targets: Sequence[Mapping[str, Any]]) -> str:
     """How many of the findings that the plan promised to fix are gone, and how many others remain.
 
-    >>> told([{"state": "gone", "promised": True}, {"state": "remains", "promised": True}])
+    >>> counts([{"state": "gone", "promised": True}, {"state": "remains", "promised": True}])
     '1 of 2 promised findings is gone'
-    >>> told([{"state": "gone", "promised": True}, {"state": "remains", "promised": False}])
+    >>> counts([{"state": "gone", "promised": True}, {"state": "remains", "promised": False}])
     '1 of 1 promised finding is gone; 1 other remains, as the plan says'
     """
     promised = [target["state"] for target in targets if target["promised"]]

@@ -233,7 +233,7 @@ def apply(
         return run.apply(files, cluster, application.changes(), options, say)
 
 
-def told(outcome: Outcome) -> str:
+def counts(outcome: Outcome) -> str:
     """What was done, in a few words."""
     return f"{counted(len(outcome.done), 'step')} complete" + (f", {len(outcome.left)} left" if outcome.left else "")
 

@@ -58,7 +58,7 @@ def verify(
         **made,
         "targets": targets,
     }
-    summary.text = applied.told(targets)
+    summary.text = applied.counts(targets)
     summary.problems += [
         plain(f"{one['control']} of {one['resource']} ({one['id']}): {one['state']}: {one['why']}")
         for one in targets

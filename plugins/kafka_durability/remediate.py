@@ -161,7 +161,7 @@ class ApplyOperator(PlannedStep):
         if (by := application.approval) is not None:
             self._say(f"approved by {by.by} at {to_text(by.at)}; throttle {params['throttle']:,} bytes per second")
         outcome = remediate.apply(application, params, connect, allows, self._say)
-        summary.text = remediate.told(outcome)
+        summary.text = remediate.counts(outcome)
         summary.problems += outcome.left
         if outcome.stopped is not None:
             raise AirflowFailException(plain(f"stopped at step {outcome.stopped}: {outcome.why}. {summary.text}"))
@@ -175,10 +175,10 @@ class RestoreOperator(PlannedStep):
     """Takes back the throttles that the application left, in any case. Skipped if nothing was applied."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[str]:
-        told = remediate.restore(self.application(settings, context), connect, allows)
-        summary.text = f"{len(told)} left" if told else "as before"
-        summary.problems += told
-        return told
+        stays = remediate.restore(self.application(settings, context), connect, allows)
+        summary.text = f"{len(stays)} left" if stays else "as before"
+        summary.problems += stays
+        return stays
 
 
 class VerifyOperator(EvaluateJob):

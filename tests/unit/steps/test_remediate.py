@@ -203,7 +203,7 @@ def test_the_approved_plan_is_applied_to_its_cluster_with_the_throttle_of_the_fo
     application = remediate.Application(settings, plan, "run", ANNA)
     params = PARAMS | {"throttle": 10**6}
     outcome = remediate.apply(application, params, lambda name: {"of": name}, allowed, print)
-    assert remediate.told(outcome) == "1 step complete"
+    assert remediate.counts(outcome) == "1 step complete"
     [(id, cluster, changes, options)] = calls
     assert connected == [(CLUSTER, {"of": "kafka_eu"})]
     assert (id, cluster, changes.plan, changes.run_id, changes.purpose) == ("p1", CLUSTER, "p1", "run", REMEDIATE)
