@@ -67,6 +67,26 @@ CLUSTERS = _rows(
     not_expected=NOT_EXPECTED,
     evaluated_unexpected=Member(COUNT, about="nights that no inventory expects"),
 )
+ACLS = Object(
+    "acls-of-principal",
+    {
+        "count": NUMBER,
+        "listed": _rows(
+            "acl",
+            "the first ones, by name",
+            **_all(("principal", "permission", "operation", "resource_type", "resource", "pattern", "host"), TEXT),
+        ),
+    },
+)
+PRINCIPALS = _rows(
+    "cluster-principal",
+    "as whom each cluster was read; another row for each change of principal or ACLs",
+    cluster=TEXT,
+    **_all(("principal", "principal_reason", "acls_reason"), OPTIONAL_TEXT),
+    acls=Member(ACLS, nullable=True, about="null: not known, and `acls_reason` says why"),
+    **_all(("first_night", "last_night"), DAY),
+    snapshots=NUMBER,
+)
 INVENTORIES = _rows(
     "period-inventory",
     "inventories of clusters that runs of the period compared",
@@ -149,6 +169,7 @@ PERIOD = Object(
         "nights": Member(Object("cluster-night-counts", _all(("expected", "done", "evaluated"), NUMBER))),
         "inventories": INVENTORIES,
         "clusters": CLUSTERS,
+        "principals": PRINCIPALS,
         "runs": RUNS,
         "policies": Member(Object("policies", {"in_force": IN_FORCE, "changes": NUMBER})),
         "exceptions": Member(EXCEPTIONS),
@@ -194,7 +215,10 @@ SNAPSHOT = {
     **_all(("reason", "snapshot_id", "source", "document", "kafka_cluster_id", "kafka_version"), OPTIONAL_TEXT),
     "captured_at": Member(MOMENT, nullable=True),
     "sha256": Member(SHA256, nullable=True, about="of the canonical JSON of its document"),
-    **_all((*statement.NOT_RECORDED, "principal", "apis", "clock_offset_ms"), Member(Anything(), nullable=True)),
+    "acls": Member(
+        ACLS, nullable=True, about="of the principal and of User:*; null: not known, and `unknown` says why"
+    ),
+    **_all(("principal", "apis", "clock_offset_ms"), Member(Anything(), nullable=True)),
     "counts": Member(MapOf(Anything()), about="independent counts, by where they are from"),
     "unreadable": UNKNOWN_NUMBER,
     "reperform": Member(ListOf(Anything()), about="commands that show the same again"),

@@ -37,6 +37,8 @@ CLUSTER = {
                 "name": "User:ANONYMOUS",
                 "reason": None,
             },
+            "acls": None,
+            "acls_reason": "SECURITY_DISABLED",
             "apis": [{"api": "Metadata", "key": 3, "version": 13, "count": 4}],
             "clock_offset_ms": -7,
             "log_dirs": {"brokers": 3, "topics": 2, "partitions": 12},
