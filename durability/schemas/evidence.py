@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durability.evidence import drills, period, sample, statement, waived
+from durability.evidence.verify import PROOF as PROOF_FORMAT
 from durability.schemas.results import COUNT, MOMENT, OPTIONAL_TEXT, TEXT
 from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Text, Whole
 
@@ -180,6 +181,20 @@ PERIOD = Object(
     about="The evidence of a period of the Kafka durability audit (docs/evidence.md).",
 )
 
+PROOF = Object(
+    PROOF_FORMAT,
+    {
+        "format": Member(Constant(PROOF_FORMAT)),
+        "files": Member(
+            MapOf(Text()), about="the run's manifest, its signature and its public key, by the names of their files"
+        ),
+        "finding": Member(Text(), about="its line of findings.json, without the comma at its end"),
+        "index": Member(COUNT, about="its place in findings.json, from 0"),
+        "path": Member(ListOf(SHA256), about="the siblings on the way to the root, the lowest first"),
+    },
+    about="Proves that a finding is one of a run, without the others (docs/evidence.md).",
+)
+
 COMMANDS = _rows("command", "commands that show the same again", shows=TEXT, command=TEXT)
 SAMPLED = {
     **_all(("cluster", "id", "control", "resource_type", "resource"), TEXT),
@@ -272,6 +287,13 @@ EVIDENCE = Object(
         "code": Member(Object("code", {**_all(("name", "version", "reperform"), TEXT), "sha256": Member(SHA256)})),
         "lake": OPTIONAL_TEXT,
         "snapshots": _rows("attested-snapshot", **SNAPSHOT),
+        "findings": Member(
+            Object(
+                "attested-findings", {"count": NUMBER, "root": Member(SHA256, about="of their Merkle tree (RFC 6962)")}
+            ),
+            nullable=True,
+            about="null: the report has no findings.json",
+        ),
         "inventory": Member(INVENTORY, nullable=True, about="null: clusters.yaml has no inventory"),
     },
     about="The predicate of a run's manifest, an in-toto Statement v1 (docs/evidence.md).",
