@@ -93,7 +93,10 @@ def copy(
         done.problems.append(f"evidence is not copied to {target.address}: {_refusal(error)}. {LATER}")
     except (Boto3Error, BotoCoreError) as error:
         # Texts of botocore's errors may include an endpoint. Class names don't.
-        done.problems.append(f"evidence is not copied to {target.address}: {type(error).__name__}. {LATER}")
+        done.problems.append(
+            f"evidence is not copied to {target.address}: {type(error).__name__}. Check the store's address "
+            f"(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. {LATER}"
+        )
     return done
 
 

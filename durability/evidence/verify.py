@@ -437,7 +437,7 @@ def check_proof(path: Path, keys: list[bytes] | None, head: str | None) -> tuple
         except (TypeError, ValueError):
             pass
     if root is None or root.hex() != stated.get("root"):
-        run.wrong("the finding", "it isn't the one at this place of the run's findings")
+        run.wrong("the finding", "the run attests no such finding at this place")
     if head is not None and run.sha256 != head:
         run.wrong(MANIFEST, f"its SHA-256 isn't {head}")
     if head is None and ENVELOPE not in run.digests and not run.problems:
