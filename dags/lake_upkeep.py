@@ -8,6 +8,7 @@ knows. `docs/keeping.md` says what is kept for how long, and how to restore a lo
 |---|---|---|
 | `backup` | writes each table's metadata location to `_catalog` | nothing is removed without it; clear it |
 | `upkeep` | one Spark job for all tables; its log has a line per action | clear it: it continues where it stopped |
+| `evidence` | completes the copies of runs' evidence in the policy's bucket, and removes old folders in `evidence` | clear it |
 | `restore` | takes back what a killed run of `remediate` left, where Connections allow changes | clear it |
 
 **Concurrent runs**: it starts two and a half hours after `nightly_audit` and may run at the same time as it and as pulses. Data
@@ -32,7 +33,7 @@ from airflow.sdk import DAG
 from kafka_durability import settings
 from kafka_durability.failures import tell_slack
 from kafka_durability.left import RestoreLeftOperator
-from kafka_durability.upkeep import BackupOperator, UpkeepOperator
+from kafka_durability.upkeep import BackupOperator, EvidenceOperator, UpkeepOperator
 
 with DAG(
     dag_id="lake_upkeep",
@@ -50,4 +51,5 @@ with DAG(
     backup = BackupOperator(task_id="backup")
     upkeep = UpkeepOperator(task_id="upkeep", **settings.UPKEEP)
     backup >> upkeep
+    EvidenceOperator(task_id="evidence")
     RestoreLeftOperator(task_id="restore")

@@ -408,6 +408,26 @@ def verify(
     return status
 
 
+@app.command(epilog="Exit status: 0 done, 2 refused or failed.")
+def prove(
+    finding: Annotated[str, typer.Argument(help="The finding's id, as findings.json has it.", metavar="FINDING_ID")],
+    folder: Annotated[
+        str,
+        typer.Option("--evidence", help="A run's evidence, or the folder of all runs: the newest.", metavar="FOLDER"),
+    ] = "out/evidence",
+    file: Annotated[
+        str | None, typer.Option("--file", help="The file to write (default: proof-FINDING_ID.json).", metavar="FILE")
+    ] = None,
+) -> None:
+    """Prove one finding to someone who may not see the others: write a small file that `verify` and verify.py check."""
+    from pathlib import Path
+
+    from durability.evidence.prove import write
+
+    target = Path(file or f"proof-{Path(finding).name}.json").absolute()
+    print(f"{write(Path(folder), finding, target)}\n{target}")
+
+
 _LAKE_ALONE = _option(
     "--lake", INPUT, "The lake: a folder or s3://bucket/prefix (default: that of cluster audits).", "PLACE"
 )

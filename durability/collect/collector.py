@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from durability.collect import agreement, brokers, configs, groups, log_dirs, provenance, topics
+from durability.collect import acls, agreement, brokers, configs, groups, log_dirs, provenance, topics
 from durability.collect.brokers import Registered
 from durability.collect.document import FENCED, NOT_DESCRIBED, OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
@@ -36,7 +36,7 @@ def read_cluster(
     with connected(cluster_id, settings, limits) as wire:
         collection = _Collection(wire, controllers)
         document = wire.run(collection.run)
-        return document, provenance.record(wire.config, wire.requests, collection.facts)
+        return document, provenance.record(wire.config, wire.requests, collection.facts, collection.acls)
 
 
 def _now() -> str:
@@ -54,6 +54,7 @@ class _Collection:
         self.all_greeted = False  # has each of the first brokers answered, or had the time for it?
         self.asked: set[int] = set()  # brokers that were asked for the rest
         self.waited_for: set[int] = set()  # brokers that can't be reached, and that had the time to be fenced
+        self.acls: tuple[dict[str, Any] | None, str | None] = (None, None)
 
     async def run(self) -> dict:
         metadata = await self.wire.bootstrap()
@@ -69,6 +70,8 @@ class _Collection:
         await self.voters.read()
         await self._hidden()
         self._unlisted_groups()
+        # Last, because no fact depends on it: a broker that doesn't answer gets no further request.
+        self.acls = await acls.of_principal(self.wire, provenance.principal(self.wire.config)["name"])
         return assemble(self.facts, self.voters.racks)
 
     async def _from_brokers(self, metadata: Any) -> Reading | None:

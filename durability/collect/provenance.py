@@ -14,18 +14,24 @@ CERTIFICATE = "the broker derives it from the client's certificate, if it asks f
 TOKEN = "the broker derives it from a token or ticket"
 
 
-def record(config: Mapping[str, Any], requests: Requests, facts: Facts) -> dict[str, Any]:
+def record(
+    config: Mapping[str, Any], requests: Requests, facts: Facts, acls: tuple[dict[str, Any] | None, str | None]
+) -> dict[str, Any]:
     """The record of a collection, as JSON without secrets.
 
     config: of kafka-python. requests: those that got an answer. ApiVersions and SASL of each connection aren't among them.
+    acls: the principal's, or None and why (`durability.collect.acls`).
 
     - `principal`: `security_protocol`, `sasl_mechanism`, `name` by Kafka's default rules, or null and the `reason`.
+    - `acls`: `count` and `listed`, or null and `acls_reason`.
     - `apis`: `api`, `key`, `version` and `count` of each.
     - `clock_offset_ms`: how far the clock of the quorum's leader is ahead of this machine's; null if it isn't known.
     - `log_dirs`: brokers whose log dirs were read, and the topics and partitions in them; null if there are none.
     """
     return {
         "principal": principal(config),
+        "acls": acls[0],
+        "acls_reason": acls[1],
         "apis": [
             {"api": api, "key": key, "version": version, "count": count}
             for (api, key, version), count in sorted(requests.items())

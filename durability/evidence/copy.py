@@ -23,6 +23,7 @@ from durability.evidence import verify
 from durability.evidence.verify import MANIFEST, RUN
 from durability.lake import encryption
 from durability.policy.model import EvidenceCopy
+from durability.report.words import plural
 
 LARGEST = 5 << 30
 """Bytes of the largest object that S3 takes in one request. Larger files aren't copied."""
@@ -33,6 +34,8 @@ BUSY = ("ConditionalRequestConflict", "409")
 LATER = "The next run completes the copy"
 WITHIN = 300
 """Seconds after which no further file is put: the report waits for the copy."""
+THOROUGH = 3600
+"""The same for a thorough copy, for which nothing waits."""
 READ = 1 << 20
 SLACK = timedelta(days=1)
 """By how much clocks may differ where retention is checked."""
@@ -43,17 +46,22 @@ class Copied:
     """What a copy did.
 
     runs: the runs that are complete there now and weren't before. objects: how many were put.
+    whole: all runs that are complete there now.
     problems: what a user has to look at. The evidence in the folder is whole in any case.
     """
 
     runs: list[str] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
     objects: int = 0
     problems: list[str] = field(default_factory=list)
 
 
-def copy(root: Path, target: EvidenceCopy, make_client: Callable[[], Any] | None = None) -> Copied:
+def copy(
+    root: Path, target: EvidenceCopy, make_client: Callable[[], Any] | None = None, *, thorough: bool = False
+) -> Copied:
     """Copy the runs in `root` (OUT/evidence) that aren't complete at `target`, the oldest first.
 
+    thorough: put objects again that are missing in complete runs, too, and take an hour if need be.
     make_client: makes boto3's S3 client; by default as for a lake, from the environment.
     Raises nothing that concerns the store: `problems` has it.
     """
@@ -63,14 +71,18 @@ def copy(root: Path, target: EvidenceCopy, make_client: Callable[[], Any] | None
     done = Copied()
     runs = sorted((name for name in os.listdir(root) if RUN.fullmatch(name)), key=lambda name: int(name.split("-")[0]))
     try:
-        bucket = _Bucket((make_client or client)(), target)
+        bucket = _Bucket((make_client or client)(), target, THOROUGH if thorough else WITHIN)
         try:
             done.problems += bucket.warnings()
-            for name in bucket.incomplete(root, runs, done.problems):
+            incomplete = bucket.incomplete(root, runs, done)
+            if thorough:
+                incomplete += bucket.lacking(root, done)
+            for name in incomplete:
                 try:
                     for was_put in _put(bucket, root / name):
                         done.objects += was_put
                     done.runs.append(name)
+                    done.whole.append(name)
                 except (_Differs, OSError) as error:  # of this run alone
                     done.problems.append(f"evidence of {name} is not whole at {target.address}: {error}")
         finally:
@@ -81,7 +93,10 @@ def copy(root: Path, target: EvidenceCopy, make_client: Callable[[], Any] | None
         done.problems.append(f"evidence is not copied to {target.address}: {_refusal(error)}. {LATER}")
     except (Boto3Error, BotoCoreError) as error:
         # Texts of botocore's errors may include an endpoint. Class names don't.
-        done.problems.append(f"evidence is not copied to {target.address}: {type(error).__name__}. {LATER}")
+        done.problems.append(
+            f"evidence is not copied to {target.address}: {type(error).__name__}. Check the store's address "
+            f"(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. {LATER}"
+        )
     return done
 
 
@@ -129,9 +144,9 @@ def _put(bucket: _Bucket, folder: Path) -> Iterator[bool]:
 class _Bucket:
     """The store's bucket. weak: by run, an object that isn't kept as the policy requires, and why."""
 
-    def __init__(self, store: Any, target: EvidenceCopy):
-        self.store, self.target = store, target
-        self.until = time.monotonic() + WITHIN
+    def __init__(self, store: Any, target: EvidenceCopy, within: float):
+        self.store, self.target, self.within = store, target, within
+        self.until = time.monotonic() + within
         self.weak: dict[str, str] = {}
         prefix = target.prefix.strip("/")
         self.prefix = f"{prefix}/" if prefix else ""
@@ -166,8 +181,11 @@ class _Bucket:
             f"bucket {bucket} is not versioned: who may delete objects can remove evidence without a trace. Enable versioning"
         ]
 
-    def incomplete(self, root: Path, runs: list[str], problems: list[str]) -> list[str]:
-        """The runs without a manifest there, in the order of `runs`. A manifest of other content there is a problem."""
+    def incomplete(self, root: Path, runs: list[str], done: Copied) -> list[str]:
+        """The runs without a manifest there, in the order of `runs`. A manifest of other content there is a problem.
+
+        Those with the same manifest are added to `done.whole`.
+        """
         if not runs:
             return []
         with ThreadPoolExecutor(min(THREADS, len(runs))) as pool:
@@ -175,8 +193,32 @@ class _Bucket:
         for run, same in zip(runs, there, strict=True):
             if same is False:
                 differs = f"object {self.prefix}{run}/{MANIFEST} exists with other content than {root / run / MANIFEST}"
-                problems.append(f"evidence of {run} is not whole at {self.target.address}: {differs}")
+                done.problems.append(f"evidence of {run} is not whole at {self.target.address}: {differs}")
+            elif same:
+                done.whole.append(run)
         return [run for run, same in zip(runs, there, strict=True) if same is None]
+
+    def lacking(self, root: Path, done: Copied) -> list[str]:
+        """Runs of `done.whole` of which objects are missing, which is a problem. They are taken out of it."""
+        with ThreadPoolExecutor(THREADS) as pool:
+            there = dict(zip(done.whole, pool.map(self._names, done.whole), strict=True))
+        found = []
+        for run, names in there.items():
+            files = {path.relative_to(root).as_posix() for path in (root / run).rglob("*") if path.is_file()}
+            if missing := sorted(files - names):
+                lost = f"{plural(len(missing), 'object')} of {run} disappeared from {self.target.address}"
+                done.problems.append(f"{lost} and must be put again, such as {self.prefix}{missing[0]}")
+                done.whole.remove(run)
+                found.append(run)
+        return found
+
+    def _names(self, run: str) -> set[str]:
+        """The names of a run's objects, without the prefix."""
+        self._check_time()
+        pages = self.store.get_paginator("list_objects_v2")
+        where = {"Bucket": self.target.bucket, "Prefix": f"{self.prefix}{run}/"}
+        found = (entry["Key"] for page in pages.paginate(**where) for entry in page.get("Contents", ()))
+        return {name.removeprefix(self.prefix) for name in found}
 
     def _there(self, path: Path, name: str) -> bool | None:
         """Is the object the same as the file? None: it doesn't exist."""
@@ -229,7 +271,7 @@ class _Bucket:
 
     def _check_time(self) -> None:
         if time.monotonic() > self.until:
-            raise Unreachable(f"it takes longer than {WITHIN // 60} minutes")
+            raise Unreachable(f"it takes longer than {self.within // 60} minutes")
 
     def _stated(self) -> dict[str, Any]:
         """Encryption, as for a lake on S3, and retention."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from durability.atomic import atomic_files
 from durability.errors import Refused
-from durability.evidence import drills, exceptions, expected, nights, pulses, waived
+from durability.evidence import drills, exceptions, expected, nights, principals, pulses, waived
 from durability.evidence.nights import Period, night
 from durability.lake.attempt import FULL
 from durability.lake.drill_table import REHEARSAL
@@ -62,7 +62,8 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
     before.complete_from(after)
     controls = framework.controls if framework else None
     first, live = _first(lake, all_runs)
-    clusters = nights.count(period, _snapshots(lake, period), all_runs, first, live)
+    snapshots = _snapshots(lake, period)
+    clusters = nights.count(period, snapshots, all_runs, first, live)
     found = {
         "format": FORMAT,
         "from": period.start.isoformat(),
@@ -74,6 +75,7 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
         "inventories": expected.inventories(runs),
         "nights": {name: sum(cluster[name] for cluster in clusters) for name in ("expected", "done", "evaluated")},
         "clusters": clusters,
+        "principals": principals.read(lake, period, snapshots),
         "runs": [_run(run) for run in runs],
         "policies": _policies(runs),
         "exceptions": exceptions.document(before, during, after, controls),
@@ -181,6 +183,7 @@ def _unknown(
         )
     said += _from_documents(found)
     said += _population(found)
+    said += principals.unknown(found["principals"], found["clusters"])
     last_day = (period.end - nights.DAY).isoformat()
     ended = [c["cluster"] for c in found["clusters"] if c["gaps"] and _vanished(c["gaps"][-1], last_day)]
     if ended:

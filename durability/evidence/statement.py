@@ -34,9 +34,8 @@ _CLUSTER = (
     *("attempt_id", "kafka_cluster_id", "kafka_version", "quorum_mode", "source", "hidden_partitions", "unreadable"),
     *("declared_brokers", "declared_topics", "declared_partitions", "collection"),
 )
-NOT_RECORDED = {
-    "acls": "the collector doesn't read the ACLs of its principal. What it could not read is UNKNOWN in the report",
-}
+COLLECTED = ("principal", "acls", "apis", "clock_offset_ms")
+"""Members that `durability.collect.provenance` records."""
 NOT_READ = "the snapshot has no facts"
 DOCUMENT = "a document doesn't state it, and nothing independent of the document was read"
 _EARLIER = "not recorded: an earlier version collected the snapshot"
@@ -45,6 +44,7 @@ UNREAD = {
     "kafka_cluster_id": "no broker stated it",
     "kafka_version": "no broker stated it",
     "principal": _EARLIER,
+    "acls": _EARLIER,
     "apis": _EARLIER,
     "clock_offset_ms": "the leader of a KRaft quorum states its clock since Kafka 3.4; none did",
     "counts.log_dirs": "no log dirs could be read",
@@ -141,15 +141,17 @@ def _snapshot(
     row = cluster or {}
     live = part.source == LIVE
     facts = {name: row.get(name) for name in ("kafka_cluster_id", "kafka_version")}
-    facts |= {"principal": None, "apis": None, "clock_offset_ms": None}
-    counts: dict[str, Any] = {"declared": None, "kept": dict(kept) if cluster else None, "log_dirs": None}
+    collection = json.loads(row.get("collection") or "{}")
+    facts |= {name: collection.get(name) for name in COLLECTED}
+    counts: dict[str, Any] = {"declared": None, "kept": dict(kept) if cluster else None}
+    counts["log_dirs"] = collection.get("log_dirs")
     counts |= {"hidden_partitions": row.get("hidden_partitions") if live else None, "inventory": None}
     if cluster and live:
         counts["declared"] = {name: row[f"declared_{name}"] for name in ("brokers", "topics", "partitions")}
-    if collection := json.loads(row.get("collection") or "null"):
-        facts |= {name: collection[name] for name in ("principal", "apis", "clock_offset_ms")}
-        counts["log_dirs"] = collection["log_dirs"]
     reason = NOT_READ if cluster is None else DOCUMENT if not live else None
+    unknown = _unknown(part, {**facts, "document": document}, counts, reason)
+    if why := collection.get("acls_reason"):
+        unknown["acls"] = why
     return {
         **{
             name: getattr(part, name)
@@ -157,14 +159,13 @@ def _snapshot(
         },
         "sha256": part.sha256,
         "document": document,
-        **dict.fromkeys(NOT_RECORDED),
         **facts,
         "counts": counts,
         "unreadable": len(row["unreadable"] or ()) if cluster else None,
         "reperform": commands(
             row.get("kafka_version"), {"kraft": True, "zookeeper": False}.get(row.get("quorum_mode", ""))
         ),
-        "unknown": _unknown(part, {**facts, "document": document}, counts, reason),
+        "unknown": unknown,
     }
 
 
@@ -181,7 +182,7 @@ def _unknown(
     if part.sha256 is None:
         found |= dict.fromkeys(("sha256", "unreadable"), NOT_READ)
     named = {name: "unknown" for name in ("snapshot_id", "captured_at", "source") if getattr(part, name) is None}
-    return dict(sorted({**NOT_RECORDED, **named, **found}.items()))
+    return dict(sorted({**named, **found}.items()))
 
 
 def inputs(read: Mapping[str, str | None], reasons: Mapping[str, str], as_evaluated: bool | None) -> dict[str, Any]:

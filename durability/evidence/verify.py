@@ -5,8 +5,9 @@ This file needs Python 3.8 or later and nothing else. Take it from a place that 
 
     python3 -I verify.py FOLDER --public-key pub.pem
 
-FOLDER is the folder of one run, or the folder `evidence` with all runs. A run's manifest is an in-toto Statement v1, and its
-signature a DSSE envelope with Ed25519 (RFC 8032). Exit status: 0 as attested, 1 something differs, 2 nothing could be checked.
+FOLDER is the folder of one run, the folder `evidence` with all runs, or a file that proves one finding of a run. A run's
+manifest is an in-toto Statement v1, and its signature a DSSE envelope with Ed25519 (RFC 8032). Exit status: 0 as attested,
+1 something differs, 2 nothing could be checked.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MANIFEST, ENVELOPE, SUMS = "manifest.json", "manifest.dsse.json", "SHA256SUMS"
 OWN = (MANIFEST, ENVELOPE, SUMS)
 """Files that the manifest can't name, because they are made from it. It names all others."""
 PUBLIC_KEY, FOLDER = "pub.pem", "evidence"
+FINDINGS, PROOF = "report/findings.json", "durability-proof/1"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://kafka-durability-audit.example/evidence/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -157,6 +159,52 @@ def key_id(public_key: bytes) -> str:
     return hashlib.sha256(DER + public_key).hexdigest()
 
 
+# The findings of a run as a Merkle tree (RFC 6962, 2.1). Each line of findings.json with a finding is a leaf, without the comma
+# at its end. A node without a sibling moves up unchanged.
+
+
+def finding_lines(path: Path) -> Iterator[bytes]:
+    """The lines with a finding, without the comma and the newline at their ends."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.startswith(b'{"id"'):
+                line = line.rstrip(b"\n")
+                yield line[:-1] if line.endswith(b",") else line
+
+
+def leaf_hash(line: bytes) -> bytes:
+    return hashlib.sha256(b"\0" + line).digest()
+
+
+def _node(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
+def tree(leaves: Sequence[bytes], index: int = 0) -> tuple[bytes, list[bytes]]:
+    """The root over hashes of leaves, and the siblings on the way from leaf `index` to it."""
+    level, path = list(leaves), []
+    while len(level) > 1:
+        if index ^ 1 < len(level):
+            path.append(level[index ^ 1])
+        alone = level[-1:] if len(level) % 2 else []
+        level = [_node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)] + alone
+        index //= 2
+    return (level[0] if level else hashlib.sha256().digest()), path
+
+
+def root_from(leaf: bytes, index: int, count: int, path: Sequence[bytes]) -> bytes | None:
+    """The root of a tree of `count` leaves to which this path leads; None if the path is too short or too long."""
+    siblings = list(path)
+    while count > 1:
+        if index ^ 1 < count:
+            if not siblings:
+                return None
+            sibling = siblings.pop(0)
+            leaf = _node(sibling, leaf) if index % 2 else _node(leaf, sibling)
+        index, count = index // 2, (count + 1) // 2
+    return None if siblings else leaf
+
+
 # One run
 
 
@@ -168,6 +216,7 @@ def check_run(folder: Path, keys: list[bytes] | None = None) -> Run:
     subjects = dict(_subjects(run, statement))
     _compare(run, subjects)
     _check_sums(run, subjects)
+    _check_root(run, subjects)
     return run
 
 
@@ -183,7 +232,7 @@ def _digests(run: Run) -> Iterator[tuple[str, str]]:
                 elif not stat.S_ISDIR(mode):
                     run.wrong(name, "added: it is a link or no regular file")
                 elif not os.listdir(path):
-                    run.wrong(name, "added: an empty folder")
+                    run.wrong(name, "an empty folder, which is not attested")
             except OSError as error:
                 run.wrong(name, f"can't be read: {error.strerror}")
 
@@ -320,6 +369,9 @@ def _check_sums(run: Run, subjects: dict[str, str]) -> None:
         run.wrong(SUMS, "missing")
         return
     stated: dict[str, str] = {}
+    if b"\r\n" in text:  # said once, and not of each line
+        run.wrong(SUMS, "its lines end with CR and LF, and were written with LF")
+        text = text.replace(b"\r\n", b"\n")
     *lines, rest = text.decode("utf-8", "replace").split("\n")
     if rest:
         run.wrong(SUMS, "there is text after its last line")
@@ -338,6 +390,59 @@ def _check_sums(run: Run, subjects: dict[str, str]) -> None:
             run.wrong(SUMS, f"has a line for {name}, which was not attested")
         elif stated[name] != expected[name]:
             run.wrong(SUMS, f"states another hash for {name}")
+
+
+def _check_root(run: Run, subjects: dict[str, str]) -> None:
+    """Compare the root of the findings with the file. Runs of earlier versions have none."""
+    stated, sha256 = _member(run.predicate, "findings"), run.digests.get(FINDINGS)
+    if stated and sha256 is not None and sha256 == subjects.get(FINDINGS):
+        leaves = [leaf_hash(line) for line in finding_lines(run.folder / FINDINGS)]
+        if (stated.get("count"), stated.get("root")) != (len(leaves), tree(leaves)[0].hex()):
+            run.wrong(MANIFEST, f"its count or root of the findings isn't that of {FINDINGS}")
+
+
+# One finding
+
+
+class Proof(Run):
+    """A run of which a proof has the signed statement alone."""
+
+    def __init__(self, path: Path, files: dict[str, Any]):
+        super().__init__(path)
+        known = {name: text for name, text in files.items() if name in (*OWN, PUBLIC_KEY) and isinstance(text, str)}
+        self.files = {name: text.encode("utf-8", "replace") for name, text in known.items()}
+        self.digests = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
+
+    def read(self, name: str) -> bytes | None:
+        return self.files.get(name)
+
+
+def check_proof(path: Path, keys: list[bytes] | None, head: str | None) -> tuple[Run, dict[str, Any]]:
+    """Check a file that proves a finding. Returns the run that it is of, and the finding.
+
+    head: the SHA-256 that the run's manifest must have; None for any.
+    """
+    proof = _object(path.read_bytes() if path.stat().st_size <= LARGEST else None)
+    if proof.get("format") != PROOF:
+        raise Unusable(f"{path}: it is neither a folder with evidence nor a proof of a finding")
+    run = Proof(path, _member(proof, "files"))
+    _attested(run, keys)
+    stated, line, index = _member(run.predicate, "findings"), proof.get("finding"), proof.get("index")
+    count, siblings = stated.get("count"), proof.get("path")
+    root = None
+    if isinstance(line, str) and isinstance(index, int) and isinstance(count, int) and 0 <= index < count:
+        try:
+            hashes = [bytes.fromhex(sibling) for sibling in siblings]  # type: ignore[union-attr]
+            root = root_from(leaf_hash(line.encode("utf-8", "replace")), index, count, hashes)
+        except (TypeError, ValueError):
+            pass
+    if root is None or root.hex() != stated.get("root"):
+        run.wrong("the finding", "the run attests no such finding at this place")
+    if head is not None and run.sha256 != head:
+        run.wrong(MANIFEST, f"its SHA-256 isn't {head}")
+    if head is None and ENVELOPE not in run.digests and not run.problems:
+        run.wrong(MANIFEST, "it is not signed: state the SHA-256 of it that you know, with --head")
+    return run, _object(line.encode("utf-8", "replace") if isinstance(line, str) else None)
 
 
 # All runs of a folder
@@ -392,14 +497,18 @@ def _check_link(run: Run, before: Run | None, after: str | None) -> None:
 def verify(
     path: Path, public_key: Path | None = None, after: str | None = None, head: str | None = None
 ) -> tuple[list[str], int]:
-    """Check the folder of a run or of all runs. Returns the lines to print, and the exit status.
+    """Check the folder of a run or of all runs, or the proof of a finding. Returns the lines to print, and the exit status.
 
     public_key: a file with the trusted public keys; None to use those in the folders, which prove no signer.
     after, head: as in `check_chain`.
     """
     try:
         keys = _given_keys(public_key)
-        folder, single = _evidence(path)
+        if path.is_file():
+            if after:
+                raise Unusable(f"{path}: it is one file; name the folder of all runs to check their order")
+            return _proof_lines(*check_proof(path, keys, head))
+        folder, single = evidence_in(path)
         if single and (after or head):
             raise Unusable(f"{path}: it is the folder of one run; name the folder of all runs to check their order")
         runs = [check_run(folder, keys)] if single else check_chain(folder, keys, after, head)
@@ -421,6 +530,19 @@ def verify(
     return [shown(line) for line in lines], DIFFERS if problems else AS_ATTESTED
 
 
+def _proof_lines(run: Run, finding: dict[str, Any]) -> tuple[list[str], int]:
+    lines = [*run.problems, *(f"note: {note}" for note in run.notes)]
+    if run.problems:
+        lines.append(f"NOT as attested. Problems: {len(run.problems)}")
+    else:
+        said = [
+            finding.get(name) for name in ("id", "outcome", "control", "resource_type", "resource", "cluster", "since")
+        ]
+        lines.append("As attested. Finding {}: {}, {} on {} {} in {}, since {}".format(*said))
+    lines.append(f"run {run.predicate.get('folder')}, manifest {run.sha256}")
+    return [shown(line) for line in lines], DIFFERS if run.problems else AS_ATTESTED
+
+
 def _given_keys(path: Path | None) -> list[bytes] | None:
     try:
         return None if path is None else public_keys(path.read_bytes())
@@ -428,10 +550,10 @@ def _given_keys(path: Path | None) -> list[bytes] | None:
         raise Unusable(f"{path}: {error}") from None
 
 
-def _evidence(path: Path) -> tuple[Path, bool]:
+def evidence_in(path: Path) -> tuple[Path, bool]:
     """The folder to check, and whether it is that of a single run."""
     if not path.is_dir():
-        raise Unusable(f"{path}: no such folder")
+        raise Unusable(f"{path}: no such folder or file")
     if any((path / name).exists() for name in OWN):
         return path, True
     for folder in (path, path / FOLDER):
@@ -449,7 +571,11 @@ def main() -> int:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter, prog="verify.py")
     parser.add_argument(
-        "folder", nargs="?", type=Path, default=Path(__file__).parent, help="default: that of this file"
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path(__file__).parent,
+        help="or a file; default: the folder of this file",
     )
     parser.add_argument("--public-key", type=Path, metavar="FILE", help="the signer's public key (PEM), or several")
     parser.add_argument("--after", metavar="SHA256", help="the manifest that the first run must name as the one before")

@@ -105,6 +105,7 @@ def write(lake: Any, run: Audited, out: Path, key: SigningKey | None, unsigned: 
             previous=previous,
             signing=signing,
             inputs=statement.inputs(read, reasons, as_evaluated),
+            findings=_findings(folder),
         )
         manifest = json.dumps(statement.statement(subjects, predicate), indent=1).encode() + b"\n"
         _write(folder / MANIFEST, manifest)
@@ -203,6 +204,15 @@ def _as_evaluated(plan: Plan, folder: Path, read: Mapping[str, str | None]) -> b
     except (AuditError, UnicodeDecodeError):
         return False
     return fingerprint(policy, waivers) == plan.policy.sha256
+
+
+def _findings(folder: Path) -> dict[str, Any] | None:
+    """The number of findings in the copy of findings.json, and the root of their Merkle tree; None without the file."""
+    file = folder / verify.FINDINGS
+    if not file.exists():
+        return None
+    leaves = [verify.leaf_hash(line) for line in verify.finding_lines(file)]
+    return {"count": len(leaves), "root": verify.tree(leaves)[0].hex()}
 
 
 def _envelope(manifest: bytes, key: SigningKey) -> bytes:

@@ -168,7 +168,7 @@ PERIODS = ("week", "month", "quarter")
 
 @dataclass(frozen=True)
 class Retention:
-    """How long the lake keeps data. No verdict depends on it. See `durability.lake.retention` for rows that stay at any age.
+    """How long data is kept. No verdict depends on it. See `durability.lake.retention` for rows that stay at any age.
 
     snapshots: collected facts.
     findings: of nightly runs.
@@ -176,6 +176,7 @@ class Retention:
     counters: clusters' partition counts, of pulses and nightly runs.
     evidence_for: how long the first complete and verified nightly run of each period (PERIODS) is kept as evidence, with the
         facts that it evaluated.
+    evidence_folders: of the runs' folders in OUT/evidence; None to keep them for ever.
     """
 
     snapshots: timedelta = timedelta(days=90)
@@ -184,6 +185,7 @@ class Retention:
     counters: timedelta = timedelta(days=400)
     evidence_each: str = "month"
     evidence_for: timedelta = timedelta(days=2555)
+    evidence_folders: timedelta | None = None
 
 
 @dataclass(frozen=True)

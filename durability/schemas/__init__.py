@@ -12,7 +12,7 @@ from typing import Any
 NAMES = (
     *("topology", "policy", "waivers", "clusters", "frameworks"),
     *("findings", "plans", "whatif", "restart", "losses", "drill"),
-    *("period", "sample", "evidence", "plan-of-change", "plan-before", "plan-applied"),
+    *("period", "sample", "evidence", "proof", "plan-of-change", "plan-before", "plan-applied"),
 )
 
 
@@ -38,6 +38,7 @@ def schema(name: str) -> dict[str, Any]:
         "period": evidence.PERIOD,
         "sample": evidence.SAMPLE,
         "evidence": evidence.EVIDENCE,
+        "proof": evidence.PROOF,
         "plan-of-change": change.PLAN_OF_CHANGE,
         "plan-before": change.PLAN_BEFORE,
         "plan-applied": change.PLAN_APPLIED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durability.evidence import drills, period, sample, statement, waived
+from durability.evidence.verify import PROOF as PROOF_FORMAT
 from durability.schemas.results import COUNT, MOMENT, OPTIONAL_TEXT, TEXT
 from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Text, Whole
 
@@ -66,6 +67,26 @@ CLUSTERS = _rows(
     gaps=GAPS,
     not_expected=NOT_EXPECTED,
     evaluated_unexpected=Member(COUNT, about="nights that no inventory expects"),
+)
+ACLS = Object(
+    "acls-of-principal",
+    {
+        "count": NUMBER,
+        "listed": _rows(
+            "acl",
+            "the first ones, by name",
+            **_all(("principal", "permission", "operation", "resource_type", "resource", "pattern", "host"), TEXT),
+        ),
+    },
+)
+PRINCIPALS = _rows(
+    "cluster-principal",
+    "as whom each cluster was read; another row for each change of principal or ACLs",
+    cluster=TEXT,
+    **_all(("principal", "principal_reason", "acls_reason"), OPTIONAL_TEXT),
+    acls=Member(ACLS, nullable=True, about="null: not known, and `acls_reason` says why"),
+    **_all(("first_night", "last_night"), DAY),
+    snapshots=NUMBER,
 )
 INVENTORIES = _rows(
     "period-inventory",
@@ -149,6 +170,7 @@ PERIOD = Object(
         "nights": Member(Object("cluster-night-counts", _all(("expected", "done", "evaluated"), NUMBER))),
         "inventories": INVENTORIES,
         "clusters": CLUSTERS,
+        "principals": PRINCIPALS,
         "runs": RUNS,
         "policies": Member(Object("policies", {"in_force": IN_FORCE, "changes": NUMBER})),
         "exceptions": Member(EXCEPTIONS),
@@ -157,6 +179,20 @@ PERIOD = Object(
         "pulses": _rows("cluster-pulses", cluster=TEXT, **_all(("pulses", "longest_gap_seconds"), NUMBER)),
     },
     about="The evidence of a period of the Kafka durability audit (docs/evidence.md).",
+)
+
+PROOF = Object(
+    PROOF_FORMAT,
+    {
+        "format": Member(Constant(PROOF_FORMAT)),
+        "files": Member(
+            MapOf(Text()), about="the run's manifest, its signature and its public key, by the names of their files"
+        ),
+        "finding": Member(Text(), about="its line of findings.json, without the comma at its end"),
+        "index": Member(COUNT, about="its place in findings.json, from 0"),
+        "path": Member(ListOf(SHA256), about="the siblings on the way to the root, the lowest first"),
+    },
+    about="Proves that a finding is one of a run, without the others (docs/evidence.md).",
 )
 
 COMMANDS = _rows("command", "commands that show the same again", shows=TEXT, command=TEXT)
@@ -194,7 +230,10 @@ SNAPSHOT = {
     **_all(("reason", "snapshot_id", "source", "document", "kafka_cluster_id", "kafka_version"), OPTIONAL_TEXT),
     "captured_at": Member(MOMENT, nullable=True),
     "sha256": Member(SHA256, nullable=True, about="of the canonical JSON of its document"),
-    **_all((*statement.NOT_RECORDED, "principal", "apis", "clock_offset_ms"), Member(Anything(), nullable=True)),
+    "acls": Member(
+        ACLS, nullable=True, about="of the principal and of User:*; null: not known, and `unknown` says why"
+    ),
+    **_all(("principal", "apis", "clock_offset_ms"), Member(Anything(), nullable=True)),
     "counts": Member(MapOf(Anything()), about="independent counts, by where they are from"),
     "unreadable": UNKNOWN_NUMBER,
     "reperform": Member(ListOf(Anything()), about="commands that show the same again"),
@@ -248,6 +287,13 @@ EVIDENCE = Object(
         "code": Member(Object("code", {**_all(("name", "version", "reperform"), TEXT), "sha256": Member(SHA256)})),
         "lake": OPTIONAL_TEXT,
         "snapshots": _rows("attested-snapshot", **SNAPSHOT),
+        "findings": Member(
+            Object(
+                "attested-findings", {"count": NUMBER, "root": Member(SHA256, about="of their Merkle tree (RFC 6962)")}
+            ),
+            nullable=True,
+            about="null: the report has no findings.json",
+        ),
         "inventory": Member(INVENTORY, nullable=True, about="null: clusters.yaml has no inventory"),
     },
     about="The predicate of a run's manifest, an in-toto Statement v1 (docs/evidence.md).",

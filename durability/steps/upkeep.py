@@ -1,4 +1,4 @@
-"""Steps of `lake_upkeep`: backs up the catalog and decides what to delete."""
+"""Steps of `lake_upkeep`: backs up the catalog, decides what to delete, and keeps the evidence of runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary
+from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
     from durability.lake.retention import RetentionPlan
@@ -33,3 +33,33 @@ def decide(settings: Settings, summary: StepSummary) -> tuple[RetentionPlan, int
     )
     largest = max((row["partitions"] or 0 for row in lake.snapshots(kind="full", status="accepted")), default=0)
     return decision, largest
+
+
+def evidence(settings: Settings, summary: StepSummary) -> list[str]:
+    """Complete the copies of runs' evidence, and remove folders older than the policy's term. Returns those removed."""
+    from durability.evidence.copy import copy
+    from durability.evidence.keep import remove_old
+    from durability.evidence.verify import FOLDER
+    from durability.policy import load_policy
+
+    policy, root, whole = load_policy(settings.policy), settings.out / FOLDER, None
+    if not root.is_dir():
+        summary.text = f"no evidence at {root}"
+        return []
+    said = []
+    if policy.evidence:
+        copied = copy(root, policy.evidence, thorough=True)
+        summary.problems += copied.problems
+        whole = copied.whole
+        said.append(f"{counted(len(copied.runs), 'run')} completed at {policy.evidence.address}")
+    term = policy.retention.evidence_folders
+    if term is None:
+        summary.text = ", ".join([*said, "no folder is removed, because the policy has no term"])
+        return []
+    removed = remove_old(root, term, policy.retention.evidence_each, datetime.now(UTC), whole)
+    summary.problems += removed.problems
+    said.append(f"{counted(len(removed.runs), 'folder')} removed")
+    if removed.runs:
+        said.append(f"up to {removed.runs[-1]}, whose manifest is {removed.last}")
+    summary.text = ", ".join(said)
+    return removed.runs

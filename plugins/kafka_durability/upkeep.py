@@ -1,4 +1,4 @@
-"""The operators of `lake_upkeep`: a backup of the catalog, and the Spark job that removes old data."""
+"""The operators of `lake_upkeep`: a backup of the catalog, the Spark job that removes old data, and the evidence of runs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ class BackupOperator(Step):
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
         return upkeep.backup(settings, summary)
+
+
+class EvidenceOperator(Step):
+    """Completes the copies of runs' evidence, and removes old folders in OUT/evidence. Returns the names of those."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[str]:
+        return upkeep.evidence(settings, summary)
 
 
 class UpkeepOperator(SparkJob):

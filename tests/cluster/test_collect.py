@@ -33,6 +33,13 @@ def read(kafka: LocalCluster, **changes) -> dict:
     return document
 
 
+def listed_acls(kafka: LocalCluster) -> tuple[list[tuple[str, str, str]] | None, str | None]:
+    """The ACLs that a collection records, or why there are none."""
+    record = collect("test", {"bootstrap.servers": kafka.bootstrap}).collection
+    acls = record["acls"] and [(a["permission"], a["operation"], a["resource"]) for a in record["acls"]["listed"]]
+    return acls, record["acls_reason"]
+
+
 def create(kafka: LocalCluster, topics: dict[str, list[list[int]]], configs: dict[str, str] | None = None) -> None:
     """Topics with these replicas by partition, those that exist already left alone."""
     with kafka.admin() as admin:
@@ -278,6 +285,7 @@ def test_what_the_principal_may_not_see_is_counted_or_said():
             document = kafka.wait_until(
                 lambda: (d := read(kafka))["cluster"]["hidden_partitions"] and d, "it is hidden"
             )
+            acls = listed_acls(kafka)
             admin.create_acls(
                 [
                     acl("ALL", "CLUSTER", "kafka-cluster", "ALLOW"),
@@ -286,6 +294,11 @@ def test_what_the_principal_may_not_see_is_counted_or_said():
                 ]
             )
             blind = kafka.wait_until(lambda: (d := read(kafka))["cluster"]["quorum"] is None and d, "it is denied")
+        assert listed_acls(kafka) == (None, "CLUSTER_AUTHORIZATION_FAILED")
+    assert acls == (
+        [("ALLOW", "ALL", "sealed"), ("DENY", "DESCRIBE", "secret"), ("DENY", "DESCRIBE_CONFIGS", "sealed")],
+        None,
+    )
     assert [t["name"] for t in document["topics"]] == ["sealed", "shown"]
     assert document["cluster"]["hidden_partitions"] == 3
     assert unread(document).keys() == {"/topics/0/configs", "/topics/hidden"}

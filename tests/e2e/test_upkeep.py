@@ -180,7 +180,7 @@ def test_the_dag_backs_up_removes_what_is_old_and_keeps_the_rest(lake, monkeypat
     params = {"lake": lake.location, "policy": str(policy), "out": str(tmp_path / "out")}
     spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
     states = run_dag(tmp_path, "lake_upkeep", params, AIRFLOW_CONN_SPARK=spark)
-    assert states == dict.fromkeys(("run", "backup", "upkeep", "restore"), "success")
+    assert states == dict.fromkeys(("run", "backup", "upkeep", "evidence", "restore"), "success")
     assert list((Path(lake.location) / "warehouse" / "_catalog").glob("*.json"))
     kept = Lake.open(lake.location)
     assert seen(kept, attempts, {"last night"}) == before

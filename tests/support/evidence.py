@@ -37,6 +37,8 @@ CLUSTER = {
                 "name": "User:ANONYMOUS",
                 "reason": None,
             },
+            "acls": None,
+            "acls_reason": "SECURITY_DISABLED",
             "apis": [{"api": "Metadata", "key": 3, "version": 13, "count": 4}],
             "clock_offset_ms": -7,
             "log_dirs": {"brokers": 3, "topics": 2, "partitions": 12},
@@ -63,9 +65,16 @@ def lake_of(*clusters: dict, documents: dict[str, bytes] | None = None) -> Simpl
     return SimpleNamespace(scan=scan, documents=SimpleNamespace(read=(documents or {}).get))
 
 
-def attest(out: Path, key: keys.SigningKey | None, *, clusters: tuple[dict, ...] = (CLUSTER,), **more) -> Attested:
-    """Report a run into `out`, with a plan for a topic, and attest it. more: fields of the plan."""
-    written = report([finding("orders", "replication-factor")], out, **more)
+def attest(
+    out: Path,
+    key: keys.SigningKey | None,
+    *,
+    clusters: tuple[dict, ...] = (CLUSTER,),
+    topics: tuple[str, ...] = ("orders",),
+    **more,
+) -> Attested:
+    """Report a run into `out`, with a plan for a topic, and attest it. topics: with a finding. more: fields of the plan."""
+    written = report([finding(topic, "replication-factor") for topic in topics], out, **more)
     folder = out / "plans"
     (folder / "eu-payments").mkdir(parents=True, exist_ok=True)
     (folder / "eu-payments" / "orders.json").write_text('{"version": 1, "partitions": []}')

@@ -7,7 +7,7 @@ from typing import Any
 
 from durability.report.html.page import environment, first, stylesheet
 
-CLUSTERS, GAPS, ROWS, WAIVERS, POLICIES, DRILLS = 300, 400, 300, 300, 100, 100
+CLUSTERS, GAPS, ROWS, WAIVERS, POLICIES, DRILLS, ACLS = 300, 400, 300, 300, 100, 100, 20
 
 
 def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
@@ -26,6 +26,8 @@ def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
         sha256=sha256,
         tone="good" if known else "unknown",
         clusters=first(found["clusters"], CLUSTERS),
+        principals=first(found["principals"], CLUSTERS),
+        acls=ACLS,
         gaps=first(gaps, GAPS),
         left=first(left, GAPS),
         rows=first(exceptions["rows"], ROWS),

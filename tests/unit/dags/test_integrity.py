@@ -123,7 +123,7 @@ def test_what_a_rack_outage_changed_is_put_back_whatever_became_of_the_tasks_bef
 def test_nothing_is_removed_before_the_catalog_is_backed_up(loaded):
     upkeep = loaded["dags"]["lake_upkeep"]
     order = {name: task["upstream"] for name, task in upkeep["tasks"].items()}
-    assert order == {"backup": [], "upkeep": ["backup"], "restore": []}
+    assert order == {"backup": [], "upkeep": ["backup"], "evidence": [], "restore": []}
     assert upkeep["schedule"] != loaded["dags"]["nightly_audit"]["schedule"]
 
 

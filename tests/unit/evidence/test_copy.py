@@ -148,7 +148,8 @@ def test_a_copy_that_was_interrupted_at_any_object_is_completed_by_the_next(stor
         first = copy.copy(root, target, lambda failing=failing: failing)
         (told,) = first.problems
         assert told == (
-            f"evidence is not copied to {target.address}: EndpointConnectionError. The next run completes the copy"
+            f"evidence is not copied to {target.address}: EndpointConnectionError. Check the store's address "
+            "(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. The next run completes the copy"
         )
         there = names(store, target)
         for run in sorted(path.name for path in root.glob("0*")):

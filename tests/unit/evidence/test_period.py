@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from durability.cli.app import app
 from durability.errors import Refused
 from durability.evidence import period as evidence
+from durability.evidence import principals
 from durability.evidence.nights import Period
 from durability.lake import tables
 from durability.lake.drill_table import REHEARSAL
@@ -566,3 +567,40 @@ def test_the_page_has_the_clusters_that_are_not_expected(population, tmp_path):
     page = (folder / "period.html").read_text()
     section = page.partition("<h3>Not expected</h3>")[2].partition("</section>")[0]
     assert section.count("<tr>") == 3 and "removed from the inventory" in section and "audited as new" in section
+
+
+def test_the_principal_and_its_acls_are_told_for_each_change(lake, tmp_path):
+    made = Nights(lake)
+    listed = [{"principal": "User:*", "permission": "ALLOW", "operation": "ALL", "resource_type": "TOPIC"}]
+    listed[0] |= {"resource": HOSTILE, "pattern": "PREFIXED", "host": "10.0.0.1"}
+    named = {"principal": {"name": "User:auditor", "reason": None}, "acls": {"count": 1, "listed": listed}}
+    token = {"principal": {"name": None, "reason": "a token"}, "acls": None, "acls_reason": "no name"}
+    by_day = {1: named, 2: named, 3: token, 4: {"principal": {"name": "User:auditor"}}}
+    rows = []
+    for day, record in by_day.items():
+        part = made.snapshot("eu", day)
+        made.run(day, [part])
+        rows.append({**part, "collection": json.dumps(record)})
+    made.run(6, [made.snapshot("us", 6)])  # retention has removed its facts
+    rows += [{**rows[0], "attempt_id": "pulse", "captured_at": at(1, 5)}]
+    made.write()
+    names = tables.CLUSTERS.arrow.names
+    rows = [{name: value for name, value in row.items() if name in names} for row in rows]
+    lake.append(tables.CLUSTERS, pa.Table.from_pylist(rows, tables.CLUSTERS.arrow))
+    folder, found = evidence.write(lake, OCTOBER, tmp_path, None, NOW)
+    told = [(p["principal"], p["principal_reason"], p["acls"], p["acls_reason"]) for p in found["principals"]]
+    assert told == [
+        ("User:auditor", None, named["acls"], None),
+        (None, "a token", None, "no name"),
+        ("User:auditor", None, None, principals.EARLIER),
+    ]
+    assert [(p["first_night"][-2:], p["last_night"][-2:], p["snapshots"]) for p in found["principals"]] == [
+        ("01", "02", 2),
+        ("03", "03", 1),
+        ("04", "04", 1),
+    ]
+    assert "us: the lake no longer has the record of the principal that read it." in found["unknown"]
+    assert "eu: the ACLs of the principal aren't known (no name)." in found["unknown"]
+    assert unnamed("period", json.loads((folder / "period.json").read_text())) == []
+    page = (folder / "period.html").read_text()
+    assert "ALLOW ALL on TOPIC &lt;script&gt;" in page and "<script" not in page and "for User:* from 10.0.0.1" in page

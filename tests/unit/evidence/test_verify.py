@@ -171,7 +171,7 @@ def the_public_key(folder, out):
 
 @case("manifest.dsse.json: signed by another key", sums=False, openssl=True)
 def signed_again_by_another_key(folder, out):
-    rewrite(folder, "report/findings.json", b"{}")
+    rewrite(folder, "report/losses.json", b"{}")
     seal(folder, changed(folder), keys.from_file(out / "other.pem"))
 
 
@@ -216,7 +216,7 @@ def a_file_is_added(folder, out):
     (folder / "report" / "more.json").write_text("{}")
 
 
-@case("report/empty: added: an empty folder", sums=False, openssl=False)
+@case("report/empty: an empty folder, which is not attested", sums=False, openssl=False)
 def a_folder_is_added(folder, out):
     (folder / "report" / "empty").mkdir()
 
@@ -245,6 +245,11 @@ def a_name_with_control_characters(folder, out):
 @case("SHA256SUMS: there is text after its last line", sums=True, openssl=False)
 def text_behind_the_sums(folder, out):
     rewrite(folder, "SHA256SUMS", (folder / "SHA256SUMS").read_bytes() + b"approved")
+
+
+@case("SHA256SUMS: its lines end with CR and LF, and were written with LF\nnote:", sums=False, openssl=False)
+def lines_end_as_on_windows(folder, out):
+    rewrite(folder, "SHA256SUMS", (folder / "SHA256SUMS").read_bytes().replace(b"\n", b"\r\n"))
 
 
 @case("manifest.dsse.json: it has more than a payload and one signature", sums=True, openssl=True)

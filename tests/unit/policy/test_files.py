@@ -546,13 +546,14 @@ def test_a_wrong_cluster_is_refused(load, entry, words):
 
 
 def test_how_long_the_lake_keeps_things_is_read_and_no_part_of_the_fingerprint(load):
-    stated = "retention: {snapshots: 30d, pulses: 12h, evidence: {each: quarter, for: 3650d}}\n"
+    stated = "retention: {snapshots: 30d, pulses: 12h, evidence: {each: quarter, for: 3650d}, evidence_folders: 60d}\n"
     policy = load(load_policy, POLICY + stated)
     assert policy.retention == Retention(
         snapshots=timedelta(days=30),
         pulses=timedelta(hours=12),
         evidence_each="quarter",
         evidence_for=timedelta(days=3650),
+        evidence_folders=timedelta(days=60),
     )
     assert load(load_policy, POLICY).retention == Retention()
     assert fingerprint(policy) == fingerprint(load(load_policy, POLICY))
