@@ -20,7 +20,8 @@ SHADES = [0, 0.12, 0.24, 0.38, 0.55]
 
 def chart(cluster: Mapping[str, Any]) -> alt.FacetChart:
     """The heat map of a cluster in `FailureRows.context`. Each cell has its number."""
-    rows, nodes = [], []
+    rows: list[dict[str, Any]] = []
+    nodes: list[str] = []
     for row in cluster["heat"]:
         name = f"{row['kind'].removesuffix('s')} {clipped(str(visible(row['name'])), 24)}"
         name = name if name not in nodes else f"{name} ({len(nodes)})"

@@ -40,7 +40,7 @@ DEFAULTS = {("opacity", "1"), ("stroke-width", "1"), ("stroke-miterlimit", "10")
 class Picture(NamedTuple):
     """A chart with its text alternative. title: what it is of. text: what it shows, and where the numbers are."""
 
-    chart: alt.LayerChart | alt.FacetChart | alt.VConcatChart | alt.Chart
+    chart: alt.LayerChart | alt.FacetChart
     title: str
     text: str
 
@@ -52,7 +52,7 @@ def draw(pictures: Mapping[str, Picture]) -> dict[str, Markup]:
     """
     if not pictures:
         return {}
-    asked = json.dumps({name: {**picture.chart.to_dict(), "config": CONFIG} for name, picture in pictures.items()})
+    asked = json.dumps({name: {**picture.chart.to_dict(validate=False), "config": CONFIG} for name, picture in pictures.items()})
     try:
         # -P: the program's folder isn't searched for modules.
         run = subprocess.run(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from altair.utils.schemapi import debug_mode
 from markupsafe import Markup
 
 from durability.report.html.pictures import costs, replicas, tasks, time_chart
@@ -32,13 +33,16 @@ def drawn(
     timelines: of `over_time.timeline_chart`. trends: of `over_time.trend_charts`.
     """
     days = [trends["nights"], trends["fleet"], *trends["clusters"]] if trends else []
-    return draw(
-        _numbered("costs", map(_costs, clusters))
-        | _numbered("replicas", map(_replicas, topics))
-        | _numbered("tasks", (_tasks(a) if tasks.values(a) else None for a in applications[: tasks.APPLICATIONS]))
-        | _numbered("timeline", map(_timeline, timelines))
-        | _numbered("trend", (_trend(shown) if shown else None for shown in days))
-    )
+    # Tests check charts against Vega-Lite's schema. Checking each row of data again takes longer than drawing it.
+    with debug_mode(False):
+        pictures = (
+            _numbered("costs", map(_costs, clusters))
+            | _numbered("replicas", map(_replicas, topics))
+            | _numbered("tasks", (_tasks(a) if tasks.values(a) else None for a in applications[: tasks.APPLICATIONS]))
+            | _numbered("timeline", map(_timeline, timelines))
+            | _numbered("trend", (_trend(shown) if shown else None for shown in days))
+        )
+    return draw(pictures)
 
 
 def _numbered(kind: str, pictures: Iterable[Picture | None]) -> dict[str, Picture]:

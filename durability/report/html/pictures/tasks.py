@@ -27,7 +27,7 @@ def values(application: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [loss for loss in application["losses"] if "active" in loss][:VALUES]
 
 
-def chart(application: Mapping[str, Any]) -> alt.LayerChart:
+def chart(application: Mapping[str, Any]) -> alt.LayerChart | alt.FacetChart:
     rows = []
     for loss in values(application):
         tag, value = (clipped(str(visible(loss[name])), 24) for name in ("tag", "value"))

@@ -26,7 +26,7 @@ COLOURS = {
 }
 
 
-def chart(shown: OverTime) -> alt.LayerChart:
+def chart(shown: OverTime) -> alt.LayerChart | alt.FacetChart:
     """The chart. Equal columns that follow each other are one rectangle."""
     unit = 60 if shown.hours else 1
     peak = max((column.total for column in shown.columns), default=0) / unit or 1
