@@ -52,7 +52,9 @@ def draw(pictures: Mapping[str, Picture]) -> dict[str, Markup]:
     """
     if not pictures:
         return {}
-    asked = json.dumps({name: {**picture.chart.to_dict(validate=False), "config": CONFIG} for name, picture in pictures.items()})
+    asked = json.dumps(
+        {name: {**picture.chart.to_dict(validate=False), "config": CONFIG} for name, picture in pictures.items()}
+    )
     try:
         # -P: the program's folder isn't searched for modules.
         run = subprocess.run(
