@@ -308,6 +308,11 @@ def losses(clients: Sequence[Client], hosts: Hosts, aware: Sequence[str]) -> lis
 
     A task with a copy on a client without the tag isn't lost with any value, because that client's place is unknown. `active` and
     `standby` count the copies on clients with the value.
+
+    >>> clients = [Client(p, {"zone": z}, frozenset(), frozenset()) for p, z in (("a", "az1"), ("b", "az1"), ("c", "az2"))]
+    >>> hosts = {"0_0": ([0], [1]), "0_1": ([2], [0])}
+    >>> [(x["value"], x["count"], x["active"], x["standby"]) for x in losses(clients, hosts, ["zone"])]
+    [('az1', 1, 1, 2), ('az2', 0, 1, 0)]
     """
     rows = []
     for tag in aware:
