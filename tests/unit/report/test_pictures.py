@@ -14,12 +14,7 @@ from durability.report.html.pictures.over_time import Column, OverTime
 from tests.support.html import SCRIPT
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
-HARM = ("data", "availability", "writes", "data", "availability", "writes", "data", "availability")
-NUMBERS = (1_200, 0, None, 0, 0, 0, 0, 0)
-CELLS = [
-    {"name": name, "number": n, "shade": 4 if n else 0, "title": f"{n} of {SCRIPT}"}
-    for name, n in zip(HARM, NUMBERS, strict=True)
-]
+CELLS = [{"number": n, "shade": 4 if n else 0, "title": f"{n} of {SCRIPT}"} for n in (1_200, 0, None, 0, 0, 0, 0, 0)]
 LOSSES = {
     "cluster": SCRIPT,
     "worst": {"racks": {"name": SCRIPT, "said": {}}, "brokers": None},
