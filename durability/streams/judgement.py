@@ -19,7 +19,8 @@ This is Python, not column expressions, because it searches placements. `spark_j
   - `better`: a better place for all of its standbys.
 - `undecided`: why tasks without a finding may still be placed badly.
 - `limits`: tags beyond Kafka's limits.
-- `losses`: by value of each rack-aware tag, how many tasks have all copies on clients with that value, and some of these tasks.
+- `losses`: by value of each rack-aware tag, how many tasks have all copies on clients with that value, and some of these tasks;
+  also how many active tasks and standbys are there.
 """
 
 from __future__ import annotations
@@ -305,12 +306,21 @@ class _Spread:
 def losses(clients: Sequence[Client], hosts: Hosts, aware: Sequence[str]) -> list[dict[str, Any]]:
     """By value of each rack-aware tag, the tasks that lose their active and all standbys with it. Most tasks come first.
 
-    A task with a copy on a client without the tag isn't counted, because that client's place is unknown.
+    A task with a copy on a client without the tag isn't lost with any value, because that client's place is unknown. `active` and
+    `standby` count the copies on clients with the value.
+
+    >>> clients = [Client(p, {"zone": z}, frozenset(), frozenset()) for p, z in (("a", "az1"), ("b", "az1"), ("c", "az2"))]
+    >>> hosts = {"0_0": ([0], [1]), "0_1": ([2], [0])}
+    >>> [(x["value"], x["count"], x["active"], x["standby"]) for x in losses(clients, hosts, ["zone"])]
+    [('az1', 1, 1, 2), ('az2', 0, 1, 0)]
     """
     rows = []
     for tag in aware:
+        copies: dict[str, Counter[str | None]] = {"active": Counter(), "standby": Counter()}
         lost: dict[str, list[str]] = {c.known_tags[tag]: [] for c in clients if tag in c.known_tags}
         for task, (active, standbys) in hosts.items():
+            for kind, held in (("active", active), ("standby", standbys)):
+                copies[kind].update(clients[n].known_tags.get(tag) for n in held)
             values = {clients[n].known_tags.get(tag) for n in (*active, *standbys)}
             shared = values.pop() if len(values) == 1 else None
             if shared is not None:
@@ -318,7 +328,8 @@ def losses(clients: Sequence[Client], hosts: Hosts, aware: Sequence[str]) -> lis
         worst = sorted(lost, key=lambda value: (-len(lost[value]), value))
         for value in worst[:LISTED]:
             named = [clip(task) for task in in_order(lost[value])[:LISTED]]
-            rows.append({"tag": clip(tag), "value": clip(value), "count": len(lost[value]), "tasks": named})
+            counts = {"count": len(lost[value]), **{kind: held[value] for kind, held in copies.items()}}
+            rows.append({"tag": clip(tag), "value": clip(value), **counts, "tasks": named})
     return rows
 
 

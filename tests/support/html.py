@@ -10,7 +10,7 @@ from durability.report.html import page
 
 OWN_SCRIPT = (Path(page.__file__).parent / "find.js").read_text(encoding="utf-8")
 """The script of the pages."""
-VOID = {"meta", "br", "wbr", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
+VOID = {"meta", "br", "wbr", "hr", "img", "input", "link"}
 SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 """A name that would be run if it weren't escaped."""
 

@@ -20,7 +20,8 @@ def applications(resolved: pa.Table) -> list[dict[str, Any]]:
 
     - `unknown`: why it can't be evaluated, or null.
     - `standby_replicas`: of the task with the fewest.
-    - `losses`: `tag`, `value`, `count` of the lost tasks, and `tasks`, some of them.
+    - `losses`: `tag`, `value`, `count` of the lost tasks, and `tasks`, some of them. `active` and `standby`:
+      how many of each are on clients with the value.
     """
     found = [
         {

@@ -206,7 +206,7 @@ def _cells(views: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
             number = count["partitions"] if count else None
             shade = ceil(LEVELS * log1p(number) / log1p(most)) if number and most else 0
             title = f"{plural(number, 'partition')} of {plural(count['topics'], 'topic')}" if count and number else ""
-            cells.append({"number": number, "shade": shade, "title": title, "name": name, "first": name == "data"})
+            cells.append({"number": number, "shade": shade, "title": title, "first": name == "data"})
     return cells
 
 

@@ -23,10 +23,10 @@ from durability.report.data.headline import Headline, changes_text, is_first
 from durability.report.data.health import METRICS
 from durability.report.data.results import WAIVER_KEYS
 from durability.report.data.run_data import RunData
-from durability.report.html.charts import timeline_chart, trend_charts
 from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
 from durability.report.html.objectives import objective_rows
+from durability.report.html.pictures.over_time import timeline_chart, trend_charts
 from durability.report.html.rows import QUOTAS, Budget, FindingRows
 from durability.report.news import previous, worsened, worsened_total
 from durability.report.words import (
@@ -127,12 +127,17 @@ def first(items: Sequence[Any], limit: int, row: Callable[[Any], Any] = lambda i
 
 def context(report: Report) -> dict[str, Any]:
     """The template's variables."""
+    # Altair takes a quarter of a second to import, and other pages have no pictures.
+    from durability.report.html.pictures.page import drawn
+
     snapshots, data, policy = report.run["snapshots"], report.data, report.plan.policy
     missing = [s for s in snapshots if not accepted(s)]
     topics, unhealthy = data.health.topics(TOPICS)
     for kind in ("FAIL", "UNKNOWN", "EXEMPT"):
         report.facets.mark(report.rows.shown[kind])
     changed = None if is_first(report.run) else changes_text(report.counts, report.headline.waived)
+    failures = report.failures.context(snapshots, report.rows.shown["FAIL"])
+    timelines, trends = first(data.timelines, TIMELINES, timeline_chart), trend_charts(data.trends, TRENDS)
     return {
         **{name: getattr(report, name) for name in ("run", "counts", "headline", "plan", "flagged")},
         "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
@@ -156,9 +161,10 @@ def context(report: Report) -> dict[str, Any]:
         "brokers": first(data.health.brokers(), BROKERS),
         "metrics": METRICS.values(),
         "outages": first(report.outages, OUTAGES) | {"steps": STEPS, "file": outages.FILE},
-        "failures": report.failures.context(snapshots, report.rows.shown["FAIL"]),
-        "timelines": first(data.timelines, TIMELINES, timeline_chart),
-        "trends": trend_charts(data.trends, TRENDS),
+        "failures": failures,
+        "timelines": timelines,
+        "trends": trends,
+        "pictures": drawn(failures["detailed"], data.placements, data.applications, timelines["shown"], trends),
         "objectives": objective_rows(data.objectives, bool(policy.objectives)),
         "missing": missing[:CLUSTERS],
         "unread": unread_rows(data.unread),

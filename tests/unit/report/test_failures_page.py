@@ -43,13 +43,14 @@ def test_the_worst_broker_and_rack_are_named_with_what_breaks(tmp_path):
 def test_every_broker_and_rack_is_in_the_heat_map_with_its_numbers(tmp_path):
     html = page(tmp_path, Cluster("eu", RACKS, [LONE, LONE, PAIR], quorum={"az2"}))
     words, _ = parse(html)
-    rows = words[words.index("no loss broken already") : words.index("The stronger a cell")]
+    rows = words[words.index("no loss broken already") : words.index("Held : partitions with")]
     assert rows.startswith("no loss broken already 0 0 0 0 0 0 0 0 rack az2 1 0 0 0 1 0 0 1 0 0 lost")
     assert "rack az3 2 2 2 2 2 2 2 2 2 2 kept rack-loss" in rows
     assert "broker 1 1 1 0 0 1 0 0 1 0 0 kept broker-loss broker 2 1 0" in rows
     assert "The controllers lose their majority without rack az2. Then no leader is elected" in words
-    assert '<td class="num cell first h4" title="2 partitions of 1 topic">' in html
-    assert '<td class="num cell w3" title="1 partition of 1 topic">' in html
+    assert '<td class="num first" title="2 partitions of 1 topic">' in html
+    assert "<title>broker 3, data: 2 partitions of 1 topic</title>" in html
+    assert "<title>rack az2, controllers' majority: lost</title>" in html
 
 
 def test_the_fewest_waves_of_a_restart_are_told_or_that_they_are_unknown(tmp_path):

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import pyarrow as pa
-import pytest
 
 from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS
 from durability.plan.plan import LookBack, PolicyPart
 from durability.report.data import moments, timeline
-from durability.report.html import charts, page
+from durability.report.html import page
+from durability.report.html.pictures.over_time import timeline_chart
+from durability.report.html.pictures.page import drawn as pictures_of
+from durability.report.html.pictures.time_chart import chart
 from tests.support.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
@@ -61,20 +63,19 @@ def test_a_result_counts_once_its_run_does_and_the_last_one_of_a_moment():
 
 def test_a_gap_is_drawn_as_one():
     (line,) = drawn({60: {"offline": 1}, 55: {"offline": 1}, 10: {"offline": 1}, 5: {}, 0: {}})
-    picture = charts.timeline_chart(line)
-    (gap,) = picture["gaps"]
-    assert gap["title"] == "nothing counted from 2026-11-21 01:05 UTC to 2026-11-21 01:50 UTC"
-    for bar in picture["bars"]:
-        assert bar["x"] + bar["width"] <= gap["x"] + 1.5 or bar["x"] >= gap["x"] + gap["width"] - 0.01
+    shown = timeline_chart(line)
+    ((begin, until, title),) = shown.gaps
+    assert title == "nothing counted from 2026-11-21 01:05 UTC to 2026-11-21 01:50 UTC"
+    assert all(column.until <= begin or column.begin >= until for column in shown.columns)
 
 
 def test_what_could_not_be_read_is_drawn_as_no_zero():
     counts = {20: {}, 15: {"unknown": 2}, 10: {}, 5: {"unknown": 2, "offline": 1}, 0: {"unknown": 1}}
     (line,) = drawn(counts)
     assert [p.unread for p in line.points] == [False, True, False, False, True]
-    picture = charts.timeline_chart(line)
-    assert [g["title"][21:37] for g in picture["gaps"]] == ["2026-11-21 01:45", "2026-11-21 02:00"]
-    assert len(picture["known"]) == 3 and len(picture["bars"]) == 1
+    shown = timeline_chart(line)
+    assert [title[21:37] for _, _, title in shown.gaps] == ["2026-11-21 01:45", "2026-11-21 02:00"]
+    assert len(shown.known) == 3 and shown.worst == ["2026-11-21 01:55 UTC: 1 offline"]
 
 
 def test_maintenance_is_shaded_once():
@@ -84,10 +85,8 @@ def test_maintenance_is_shaded_once():
         {"cluster": "us", "from": "2026-11-21T01:40:00Z", "to": "2026-11-21T01:50:00Z", "reason": "c"},
     ]
     (line,) = drawn({m: {} for m in range(60, -1, -5)}, maintenance=windows)
-    (shaded,) = charts.timeline_chart(line)["windows"]
-    assert shaded["title"] == "maintenance: a; b"
-    assert shaded["x"] == pytest.approx(charts.WIDTH / 6, abs=0.1)
-    assert shaded["width"] == pytest.approx(charts.WIDTH / 3, abs=0.1)
+    shaded = (NOW - 50 * MINUTE, NOW - 30 * MINUTE, "maintenance: a; b")
+    assert timeline_chart(line).windows == [shaded]
 
 
 def test_many_moments_are_drawn_as_few_and_the_worst_is_kept():
@@ -96,22 +95,25 @@ def test_many_moments_are_drawn_as_few_and_the_worst_is_kept():
     (line,) = drawn(counts)
     assert len(line.points) <= timeline.POINTS and line.peak == 50
     assert sum(p.offline == 50 for p in line.points) == 1
-    assert not charts.timeline_chart(line)["gaps"]
+    assert not timeline_chart(line).gaps
+    columns = chart(timeline_chart(line)).to_dict()["layer"][-1]["data"]["values"]
+    assert [column["high"] - column["low"] for column in columns] == [50 * 2 / 84, 50, 50 * 2 / 84], (
+        "equal ones are one"
+    )
 
 
 def test_the_picture_is_one_and_a_hostile_name_stays_text():
     window = {"cluster": ".*", "from": "2026-11-21T01:40:00Z", "to": "2026-11-21T01:50:00Z", "reason": '"><script>'}
     lines = drawn({30: {"offline": 3}, 25: {"at_min_isr": 2}, 0: {}}, cluster=HOSTILE, maintenance=[window])
-    text = (
-        page.environment()
-        .get_template("readings.html.j2")
-        .render(timelines=page.first(lines, 24, charts.timeline_chart))
-    )
+    timelines = page.first(lines, 24, timeline_chart)
+    pictures = pictures_of([], [], [], timelines["shown"], {})
+    text = page.environment().get_template("readings.html.j2").render(timelines=timelines, pictures=pictures)
     assert "<script" not in text and "style=" not in text and "http" not in text
-    (svg,) = re.findall(r'<svg class="timeline".*?</svg>', text, re.S)
-    names = [node.get("class") for node in ElementTree.fromstring(svg).iter("rect")]
-    assert names.count("t-gap") == 1 and names.count("t-window") == 1
-    assert {"f-critical", "f-warning", "t-seen"} <= set(names)
+    (svg,) = re.findall(r'<svg [^>]*class="picture".*?</svg>', text, re.S)
+    fills = [node.get("fill") for node in ElementTree.fromstring(svg).iter("path")]
+    assert {"var(--critical)", "var(--f-warning)", "var(--pass)", "var(--f-info)"} <= set(fills)
+    assert fills.count("var(--f-info)") == 1 and svg.count("stroke-dasharray") == 1
+    assert "eu&lt;script&gt;alert(1)&lt;/script&gt;" in svg and 'maintenance: "&gt;&lt;script&gt;' in svg
 
 
 def test_the_lake_is_asked_for_whole_clusters_alone():

@@ -16,7 +16,9 @@ import pytest
 from bench import year
 from durability.lake import tables
 from durability.report.data import trends
-from durability.report.html import charts, page
+from durability.report.html import page
+from durability.report.html.pictures.over_time import trend_charts
+from durability.report.html.pictures.page import drawn as pictures_of
 from tests.support.report_cases import health_counters, plan, snapshot
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -141,7 +143,7 @@ class Never:
 
 def test_a_run_without_history_reads_nothing_and_shows_nothing():
     made = plan(snapshots=[snapshot(previous_result_id=None)])
-    assert trends.read(Never(), made, {}, {}) is None and charts.trend_charts(None, 5) == {}
+    assert trends.read(Never(), made, {}, {}) is None and trend_charts(None, 5) == {}
 
 
 def test_two_days_are_no_trend(lake):
@@ -183,24 +185,29 @@ def drawn():
 
 
 def test_gaps_are_drawn_as_gaps_and_columns_say_what_they_are(drawn):
-    shown = charts.trend_charts(drawn, 5)
-    assert [c["name"] for c in shown["clusters"]] == [HOSTILE, "us"]
-    assert shown["fleet"]["said"] == "2 h 31 min offline"
-    (gap,) = shown["clusters"][1]["gaps"]
-    assert gap["title"] == "nothing counted on 03 Nov 2026 to 04 Nov 2026"
-    (bar,) = shown["clusters"][1]["bars"]
-    assert bar["title"] == "02 Nov 2026: 1 h 1 min offline, of 1 day counted"
-    assert [b["title"] for b in shown["nights"]["bars"]][-1] == "05 Nov 2026: 4 critical, 4 warning (incomplete)"
-    assert [g["title"] for g in shown["nights"]["gaps"]] == [
+    shown = trend_charts(drawn, 5)
+    assert [c.name for c in shown["clusters"]] == [HOSTILE, "us"]
+    assert shown["fleet"].said == "2 h 31 min offline"
+    ((_, _, gap),) = shown["clusters"][1].gaps
+    assert gap == "nothing counted on 03 Nov 2026 to 04 Nov 2026"
+    assert shown["clusters"][1].worst == ["02 Nov 2026: 1 h 1 min offline, of 1 day counted"]
+    assert shown["nights"].worst == [
+        "05 Nov 2026: 4 critical, 4 warning (incomplete)",
+        "01 Nov 2026: 0 critical, 4 warning",
+    ]
+    assert [title for _, _, title in shown["nights"].gaps] == [
         "no run on 02 Nov 2026 to 04 Nov 2026",
         "no run on 06 Nov 2026",
     ]
 
 
 def test_the_section_is_well_formed_and_harmless(drawn):
-    template = page.environment().get_template("trends.html.j2")
-    text = template.render(trends=charts.trend_charts(drawn, 5))
+    template, shown = page.environment().get_template("trends.html.j2"), trend_charts(drawn, 5)
+    text = template.render(trends=shown, pictures=pictures_of([], [], [], [], shown))
     assert "<script" not in text and "eu&lt;script" in text
-    for picture in re.findall(r"<svg.*?</svg>", text, re.S):
-        ElementTree.fromstring(picture)
-    assert text.count('<svg class="timeline"') == 4
+    drawings = [ElementTree.fromstring(svg) for svg in re.findall(r'<svg [^>]*class="picture".*?</svg>', text, re.S)]
+    titles = [drawing.findtext("title") for drawing in drawings]
+    assert titles[0] == "Failures per night: failed findings, at most 8 a night"
+    assert titles[3] == "Time at min ISR or worse per day: us, 1 h 1 min offline" and len(titles) == 4
+    labels = [node.text for node in drawings[3].iter("text")]
+    assert {"0 h", "1 h"} <= set(labels)

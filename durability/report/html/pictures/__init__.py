@@ -1,0 +1,1 @@
+"""The report's pictures, drawn by Vega-Altair as SVG elements."""

@@ -1,0 +1,47 @@
+"""What all charts have in common. Colours are the page's CSS tokens, so that a chart is readable in light, dark and print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+WIDTH = 480
+"""Pixels of a chart. On a phone it shrinks to about 390, where its text of 12 pixels is still readable."""
+CHARACTER = 7.2
+"""Pixels of a character in a wide font."""
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "padding": {"left": 4, "top": 4, "right": 20, "bottom": 4},
+    "aria": False,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "gridColor": "var(--line)",
+        "domainColor": "var(--line)",
+        "tickColor": "var(--line)",
+        "title": None,
+    },
+    "header": {"labelFontSize": 12, "labelFontWeight": 600, "title": None},
+    "text": {"fontSize": 12},
+}
+
+
+def names(labels: Iterable[str]) -> dict[str, Any]:
+    """An axis of names. Its space allows for a wider font than the converter measures: browsers choose their own."""
+    space = CHARACTER * max(map(len, labels))
+    return {"labelLimit": 0, "minExtent": space, "domain": False, "ticks": False}
+
+
+def short(count: int) -> str:
+    """A number of at most five characters.
+
+    >>> short(0), short(9_999), short(10_499), short(999_999), short(1_250_000), short(98_700_000)
+    ('0', '9,999', '10 k', '1.0 M', '1.2 M', '99 M')
+    """
+    if count < 10_000:
+        return f"{count:,}"
+    if count < 999_500:
+        return f"{count / 1e3:.0f} k"
+    return f"{count / 1e6:.1f} M" if count < 9.95e6 else f"{count / 1e6:.0f} M"
