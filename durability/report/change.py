@@ -159,6 +159,13 @@ def introduction(content: Mapping[str, Any]) -> list[str]:
     return said
 
 
+FREE_BYTES_UNKNOWN = (
+    "Before Kafka 3.3, brokers don't state the free bytes of their disks: see first, with df on each broker that gets"
+    " replicas, that they have room. The DAG remediate applies no such plan."
+)
+"""KIP-827. The planner then counts any number of bytes as room."""
+
+
 def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
     """What the plan does, in about ten lines."""
     lines = introduction(content)
@@ -177,6 +184,8 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
         "planned.json is the topology after it: kafka-durability audit --topology planned.json --out FOLDER",
         "Audit the cluster again at the end.",
     ]
+    if facts.before(3, 3) and content["moved"]["replicas"]:
+        lines.insert(-5, FREE_BYTES_UNKNOWN)
     return _lines(lines)
 
 

@@ -49,17 +49,16 @@ class Chooser:
         ways = self._ways(moving.rule, self._places.of(moving.replicas))
         return 0 if ways is None else ways.new
 
-    def best(self, moving: Moving) -> Choice | None:
+    def best(self, moving: Moving, cost: Floats | None = None) -> Choice | None:
         """The choice with the fewest new replicas, and of these about the least load; None if there is none within limits.
 
-        It has MORE new replicas than necessary at most.
+        It has MORE new replicas than necessary at most. cost: `Loads.cost` of the partition, if it is known already.
         """
         now = self._places.of(moving.replicas)
         ways = self._ways(moving.rule, now)
         if ways is None:
             return None
-        cost = self.loads.cost(moving)
-        gated = self._gated(cost, moving, self.loads.gate)
+        gated = self._gated(self.loads.cost(moving) if cost is None else cost, moving, self.loads.gate)
         choice = self._of(moving, gated, ways, lambda dropped, added: self._penalty(moving.rule, now, dropped, added))
         return choice or self._exact(moving, gated, ways.new + MORE)
 
@@ -89,9 +88,9 @@ class Chooser:
             self._options[key] = options(self.rules[rule], self._places.racks(now), free)
         return self._options[key]
 
-    def cost_of(self, moving: Moving, dropped: Sequence[int], added: Sequence[int]) -> float:
-        """The cost of a choice, as `best` counts it."""
-        cost, rack = self.loads.cost(moving), self.cluster.rack
+    def cost_of(self, moving: Moving, dropped: Sequence[int], added: Sequence[int], cost: Floats) -> float:
+        """The cost of a choice, as `best` counts it. cost: `Loads.cost` of the partition."""
+        rack = self.cluster.rack
         counts = kept((rack[b] for b in moving.replicas), (rack[b] for b in dropped), self.cluster.number_of_racks)
         scale, total = self.loads.scale(moving), 0.0
         for broker in added:

@@ -143,6 +143,7 @@ class Loads:
         self.of_replica = brokers / max(1, int(self.count.sum()) + growth.replicas)
         self.of_byte = brokers / max(1.0, float(self.bytes.sum()))
         self._sharp = False
+        # By broker: what one more replica adds beside its bytes, and the measure of the bytes.
         self._replica_cost = self.count * self.of_replica**2
         self._byte_cost = self.bytes * self.of_byte**2
         self.closed = np.where(cluster.with_room, 0.0, inf)
@@ -161,18 +162,15 @@ class Loads:
         Until now, replicas of topics that were left out since are part of it, and those that leave brokers which get none aren't.
         """
         raised = np.where(self.limit > self.allowed, self.limit, 0)
-        self.allowed = self._allowed_now()
+        limit, _ = self._limit(self._receivers, 0, self._times)
+        self.allowed = np.maximum(self.before[0], limit)
         self.limit = np.maximum(self.allowed, raised)
         for b in range(len(self.limit)):
             self._check(b)
 
     def are_too_many(self) -> bool:
-        """Would the fair share of the replicas as they are placed now put more brokers above the limit?"""
-        return bool(((self.count > self._allowed_now()) & (self.count <= self.allowed)).any())
-
-    def _allowed_now(self) -> Ints:
-        limit, _ = self._limit(self._receivers, 0, self._times)
-        return np.maximum(self.before[0], limit)
+        """Has a broker more replicas than its limit?"""
+        return bool((self.count > self.limit).any())
 
     def _check(self, broker: int) -> None:
         self.gate[broker] = inf if self.count[broker] >= self.limit[broker] else self.closed[broker]
@@ -181,15 +179,18 @@ class Loads:
         """From now on, the measure is the sum of eighth powers of loads in parts of these: the most loaded brokers decide."""
         self._sharp = True
         self.of_replica, self.of_byte = 1 / max(count, 1), 1 / max(bytes, 1)
+        self._replica_cost = _powers((self.count + 1) * self.of_replica) - _powers(self.count * self.of_replica)
+        self._byte_cost = _powers(self.bytes * self.of_byte)
 
     def cost(self, moving: Moving) -> Floats:
         """By broker, how much one more replica of the partition adds to the measure, without a constant."""
         if not self._sharp:
             return self._byte_cost * float(moving.bytes) + self._replica_cost
-        count, size = (self.count * self.of_replica).astype(np.float64), self.bytes * self.of_byte
-        more: Floats = _powers(count + self.of_replica) - _powers(count)
-        if moving.bytes:
-            more += _powers(size + moving.bytes * self.of_byte) - _powers(size)
+        if not moving.bytes:
+            return self._replica_cost.copy()
+        more = _powers((self.bytes + moving.bytes) * self.of_byte)
+        more -= self._byte_cost
+        more += self._replica_cost
         return more
 
     def gain(self, moving: Moving, broker: int) -> float:
@@ -215,13 +216,23 @@ class Loads:
     def _add(self, broker: int, replicas: int, bytes: int) -> None:
         count = self.count[broker] = self.count[broker] + replicas
         size = self.bytes[broker] = self.bytes[broker] + replicas * bytes
-        self._replica_cost[broker] = count * self.of_replica**2
-        self._byte_cost[broker] = size * self.of_byte**2
+        if self._sharp:
+            now = int(count) * self.of_replica
+            self._replica_cost[broker] = (now + self.of_replica) ** 8 - now**8
+            self._byte_cost[broker] = (float(size) * self.of_byte) ** 8
+        else:
+            self._replica_cost[broker] = count * self.of_replica**2
+            self._byte_cost[broker] = size * self.of_byte**2
         self._check(broker)
 
     def blocks(self, broker: int, moving: Moving) -> tuple[bool, float]:
         """Is the broker at its limit? And how many bytes does it lack for the partition?"""
         return bool(self.count[broker] >= self.limit[broker]), max(0.0, float(moving.bytes - self.room[broker]))
+
+    @property
+    def most_room(self) -> float:
+        """The bytes of the largest replica that a broker can get, whatever its log dirs."""
+        return float(self.room[np.isfinite(self.closed)].max(initial=0.0))
 
     @contextmanager
     def closing(self, broker: int) -> Iterator[None]:

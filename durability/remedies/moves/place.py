@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import ceil, inf
@@ -15,7 +16,7 @@ ROUNDS = 8
 """The most times that a partition is undone and redone."""
 NEAR = 1.02
 """A load so close to its bound is low enough."""
-LEAST_GAIN = 0.005
+LEAST_GAIN = 0.01
 """Another round is worth it if the last one brought the load so much closer to its bound: part of the bound."""
 TRIES = 20_000
 """How many times all partitions together may be moved out of the way of others."""
@@ -33,6 +34,9 @@ class Placer:
         """Choose replicas for each partition. The largest come first: the small ones then even out what is left."""
         self.chooser, self.loads = chooser, chooser.loads
         self._order = sorted(moving, key=lambda m: (-m.bytes, m.name))
+        self._of_topic: dict[str, list[Moving]] = defaultdict(list)
+        for m in self._order:
+            self._of_topic[m.partition.topic].append(m)
         self._on: dict[int, dict[Name, Moving]] = {}
         self._tries = TRIES
         self.without: dict[str, Moving] = {}
@@ -94,8 +98,8 @@ class Placer:
                 self._do(moving, choice)
                 continue
             self.without[moving.partition.topic] = moving
-            for other in self._order:
-                if other.partition.topic == moving.partition.topic and other.dropped is not None:
+            for other in self._of_topic[moving.partition.topic]:
+                if other.dropped is not None:
                     self._undo(other)
 
     def _choice(self, moving: Moving) -> Choice | None:
@@ -122,10 +126,11 @@ class Placer:
             at_limit, lacks = self.loads.blocks(broker, moving)
             there = sorted(self._on.get(broker, {}).values(), key=lambda m: (m.bytes, m.name))
             # One with just enough bytes is the least to move.
-            could = [m for m in there if m.bytes >= lacks]
             if not (at_limit or lacks > 0) or self._tries <= 0:
                 continue
             with self.loads.closing(broker):
+                room = self.loads.most_room
+                could = [m for m in there if lacks <= m.bytes <= room]
                 for other in could[:10]:
                     self._tries -= 1
                     if self._moved_away(other):
@@ -158,13 +163,12 @@ class Placer:
         """Undo the partition and choose again. Keeps the former choice unless the new one is better."""
         dropped, added = moving.dropped or (), moving.added
         self._undo(moving)
-        choice = self.chooser.best(moving)
-        if choice is None or not self._better(moving, choice, dropped, added):
-            choice = Choice(dropped, added, 0.0)
-        self._do(moving, choice)
+        cost = self.loads.cost(moving)
+        former = Choice(dropped, added, self.chooser.cost_of(moving, dropped, added, cost))
+        choice = self.chooser.best(moving, cost)
+        self._do(moving, choice if choice is not None and self._better(moving, choice, former) else former)
 
-    def _better(self, moving: Moving, choice: Choice, dropped: tuple[int, ...], added: tuple[int, ...]) -> bool:
-        if len(choice.added) != len(added):
-            return len(choice.added) < len(added)
-        gain = self.chooser.cost_of(moving, dropped, added) - choice.cost
-        return gain > LITTLE * self.loads.scale(moving)
+    def _better(self, moving: Moving, choice: Choice, former: Choice) -> bool:
+        if len(choice.added) != len(former.added):
+            return len(choice.added) < len(former.added)
+        return former.cost - choice.cost > LITTLE * self.loads.scale(moving)

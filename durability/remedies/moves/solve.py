@@ -29,16 +29,16 @@ def solve(problem: Problem) -> Solution:
     bounds = Bounds(cluster, asked.rules)
     moving, left_out = topics.possible(asked, bounds, cluster)
     placer = _placed(problem, cluster, asked, bounds, moving)
-    while placer.without:
+    while True:
         left_out += [LeftOut(topic, "no-room", m.partition.partition) for topic, m in placer.without.items()]
-        if not placer.loads.are_too_many():
+        moving, loads = placer.placed, placer.loads
+        most, most_bytes = (_bound(bounds, loads, moving, bytes=bytes) for bytes in (False, True))
+        placer.even_out(most, most_bytes)
+        placer.exchange(most, most_bytes)
+        if not placer.without or not loads.are_too_many():
             break
         # The fair share fell by the topics that are left out.
-        placer = _placed(problem, cluster, asked, bounds, placer.placed)
-    moving, loads = placer.placed, placer.loads
-    most, most_bytes = (_bound(bounds, loads, moving, bytes=bytes) for bytes in (False, True))
-    placer.even_out(most, most_bytes)
-    placer.exchange(most, most_bytes)
+        placer = _placed(problem, cluster, asked, bounds, moving)
     after = {m.name: m.after() for m in moving}
     order, leading = _led(problem, cluster, asked.moving, after)
     ids = cluster.ids

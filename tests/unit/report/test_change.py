@@ -73,6 +73,13 @@ def test_a_plan_of_a_fresh_snapshot_warns_of_no_age(tmp_path):
     assert "This snapshot" not in (place / "README.txt").read_text()
 
 
+def test_free_bytes_that_brokers_cannot_state_are_said_before_a_plan_is_run(tmp_path):
+    old = report.write(made(), replace(FACTS, release=(3, 2), newest=(3, 2)), tmp_path / "old")
+    assert report.FREE_BYTES_UNKNOWN in (old / "README.txt").read_text()
+    new = report.write(made(), FACTS, tmp_path / "new")
+    assert report.FREE_BYTES_UNKNOWN not in (new / "README.txt").read_text()
+
+
 def test_a_later_plan_changes_no_earlier_one(tmp_path):
     first = report.write(made("p1"), FACTS, tmp_path)
     was = files(first)
