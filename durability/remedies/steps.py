@@ -59,7 +59,7 @@ def advice(*sentences: str) -> Remedy:
 def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] | None = None) -> str:
     """Advice on a change that needs a restart of live brokers, with what has to be seen or done before the restart.
 
-    act: the restart, such as "restart it". brokers: those that restart; None: all. A broker's replicas leave the ISR while it
+    act: the restart, such as "restart it". brokers: those that restart, unless all of them are down; None: all. A broker's replicas leave the ISR while it
     restarts. So a partition with a single replica in sync goes offline, and one with no more than min.insync.replicas rejects
     acks=all writes.
 
@@ -68,6 +68,8 @@ def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] |
     "Set a=1 on broker 4. Don't restart yet. A restart can take partition t-0 offline: a single replica is in sync. ..."
     """
     change, last = change.rstrip("."), SEE_FIRST
+    if brokers and set(brokers) <= set(facts.down):
+        return f"{change}, before {'it is' if len(brokers) == 1 else 'they are'} started"
     if facts.led is False:
         return NO_RESTART
     if facts.spare_voter is False:
