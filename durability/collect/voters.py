@@ -33,7 +33,7 @@ class Voters:
         self.wire, self.facts, self.racks = wire, facts, racks
         self._error: str | None = None
         self._refuses = False  # does nothing listen any more where the quorum's leader or a combined voter was?
-        self._silent: set[int] = set()  # voters that aren't brokers and can't be reached, though they may be up
+        self._silent: set[int] = set()  # voters that can't be reached, though they may be up
         self._led = False  # does a controller lead, though no broker reaches it?
 
     async def describe(self) -> None:
@@ -172,6 +172,7 @@ class Voters:
             if m.id in combined or m.id == leader
         ]
         self._refuses = leader is not None and any(REFUSED in (why or "") for why in lost)
+        self._silent |= {m.id for m in facts.quorum.voters if m.id in combined and self._hangs(m.id)}
         for node, reason in sorted(failed.items()):
             if facts.quorum.leader is None:
                 facts.notes.add(("cluster", "quorum", "voters", node, "lag_ms"), reason)
@@ -183,6 +184,11 @@ class Voters:
             rack = found.values.get("broker.rack")
             if rack and node not in combined:
                 self.racks = {node: rack, **self.racks}
+
+    def _hangs(self, broker: int) -> bool:
+        """Does a broker that the cluster calls live not answer? It is paused, or a firewall drops packets."""
+        live = any(b.id == broker and b.live for b in self.facts.brokers)
+        return live and self.wire.why_lost(broker) is not None
 
     def _note_reached(self, node: int, failure: Unread) -> None:
         """Note whether a controller that didn't state its configs is up.

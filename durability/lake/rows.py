@@ -20,7 +20,7 @@ from durability.lake import tables
 from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables, replication_factors
 from durability.streams.internal_topics import by_application
-from durability.topology import platform
+from durability.topology import platform, versions
 from durability.topology.document import Topology
 from durability.topology.observers import by_default, has_observers
 from durability.topology.unreadable import pointer, tokens
@@ -160,7 +160,7 @@ def _incomplete(facts: Facts, topics: list[dict]) -> list[dict]:
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
     """The row of `clusters`."""
     document, unreadable = facts.document, facts.unreadable
-    mode: str | None = "kraft" if _quorum(facts) else "zookeeper"
+    mode: str | None = "kraft" if _quorum(facts) else None if _without_zookeeper(facts) else "zookeeper"
     if unreadable.covers("cluster", "quorum", "voters"):
         mode = None
     return {
@@ -194,6 +194,13 @@ def _points_nowhere(facts: Facts, prefix: str) -> bool:
 
 def _quorum(facts: Facts) -> dict:
     return facts.document["cluster"].get("quorum") or {}
+
+
+def _without_zookeeper(facts: Facts) -> bool:
+    """Does the version exclude ZooKeeper, although no quorum is stated? Kafka 4.0 removed it (KIP-833). MSK names its clusters in
+    KRaft mode, such as 3.7.x.kraft."""
+    version = facts.cluster("kafka_version")
+    return bool(versions.at_least(version, "4.0")) or str(version).endswith(".kraft")
 
 
 def _declared(facts: Facts) -> dict:

@@ -14,7 +14,7 @@ UNREAD = (
 )
 WAIT = (
     "Don't change min.insync.replicas now: with eligible leader replicas on, the change would wipe the ELR and could leave "
-    "partitions without a leader. Bring the brokers back first, then audit again."
+    "partitions without a leader. Bring the replicas back in sync first, then audit again."
 )
 
 

@@ -60,6 +60,11 @@ def against(command: Command, provider: str | None) -> str | None:
     return next((str(fixed[key]) for key, _ in command.values if key in fixed), None)
 
 
+def fixes(setting: str, finding: Finding) -> bool:
+    """Does the provider fix this setting of topics, or ignore it?"""
+    return setting in REFUSED.get(finding.get("provider") or "", {}).get("topics", {})
+
+
 def reworded(remedy: Remedy, finding: Finding) -> Remedy:
     """The remedy with the provider's own way, once, in place of sentences that advise what the provider refuses."""
     provider, said = finding.get("provider"), set[str]()

@@ -35,10 +35,17 @@ ELECTION_MISSING = (
     "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
     " started. This lists such partitions:"
 )
+ONLY_IN_SYNC = "Only a replica of the ISR, or of the ELR if the ISR is empty, can be elected without losing records."
+LAST_KNOWN = (
+    "If both are empty, the controller elects the last known leader (LastKnownElr) as soon as that broker is unfenced. Records"
+    " that it lacks are then lost."
+)
+"""`PartitionChangeBuilder.canElectLastKnownLeader` (KIP-966)."""
 MOVE_CONTROLLER = (
     "With ZooKeeper, delete the node /controller (zookeeper-shell): another broker becomes the controller, and elects a leader"
     " among the replicas in sync. A preferred election helps only if the partition's first replica is in sync."
 )
+THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
 CONTROLLERS_FIRST = (
     "First bring back a majority of the controllers: without it no leader is elected and no replica is moved"
 )
@@ -69,7 +76,7 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
         if failed and kept is None:
             who, it = ("broker ", "it") if len(failed) == 1 else ("brokers ", "them")
             start += f", and replace the failed disks of {listed(failed, who)}: restart {it} when the others are back in sync"
-        begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. Then this lists no partition:",))
+        begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. {THEN_NONE}",))
         return [begin, *(advice(kept) if kept else ()), *advice(_gone_for_good(facts))]
     if disks:
         brokers = [int(broker) for broker in DISK.findall(causes)]
@@ -92,9 +99,7 @@ def _let_provider(causes: Sequence[str]) -> Remedy:
         if failed
         else []
     )
-    return [
-        Step(UNDER_REPLICATED, (f"Let the cluster's provider {' and '.join(todo)}. Then this lists no partition:",))
-    ]
+    return [Step(UNDER_REPLICATED, (f"Let the cluster's provider {' and '.join(todo)}. {THEN_NONE}",))]
 
 
 def _start(causes: Sequence[str]) -> str:
@@ -123,8 +128,9 @@ def _gone_for_good(facts: ClusterFacts) -> str:
         return gone.advice(facts.gone)
     move = (
         "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
-        " without a throttle. A partition without a leader can't be moved: an unclean election, or a new topic, brings it back,"
-        " without the records that only that broker had."
+        " without a throttle. If too few brokers are live for that, first add brokers. A partition without a leader can't be"
+        " moved. An unclean election of another replica, or a new topic if no other is left, brings it back without the records"
+        " that only that broker had."
     )
     unregister = " Then unregister it (kafka-cluster unregister), when it has no replica left."
     return move if facts.kraft is False else move + unregister
@@ -142,8 +148,7 @@ def elect(topic: str, electable: Sequence[int], facts: ClusterFacts) -> Remedy:
     if providers.refusal(facts.provider, providers.REASSIGN) is not None:
         return [look, *advice("Ask the cluster's provider to elect a leader: it runs the controllers")]
     if not electable:
-        only = "Only a replica of the ISR, or of the ELR if the ISR is empty, can be elected without losing records."
-        return [look, Step(about=(only,))]
+        return [look, Step(about=(ONLY_IN_SYNC, *(() if facts.elr is False else (LAST_KNOWN,))))]
     if facts.kraft is False:
         return [look, Step(about=(MOVE_CONTROLLER,))]
     asks = Step(about=("This asks the controller to elect a leader that has all acknowledged records:",))

@@ -59,9 +59,9 @@ def advice(*sentences: str) -> Remedy:
 def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] | None = None) -> str:
     """Advice on a change that needs a restart of live brokers, with what has to be seen or done before the restart.
 
-    act: the restart, such as "restart it". brokers: those that restart; None: all. A broker's replicas leave the ISR while it
-    restarts. So a partition with a single replica in sync goes offline, and one with no more than min.insync.replicas rejects
-    acks=all writes.
+    act: the restart, such as "restart it". brokers: those that restart; None: all. If all of them are down, they only start.
+    A broker's replicas leave the ISR while it restarts. So a partition with a single replica in sync goes offline, and one with
+    no more than min.insync.replicas rejects acks=all writes.
 
     >>> one = ClusterFacts((2, 3), fragile=Fragile(single=1, first_single="t-0"))
     >>> restart("Set a=1 on broker 4", "restart it", one)  # doctest: +ELLIPSIS
@@ -70,6 +70,8 @@ def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] |
     change, last = change.rstrip("."), SEE_FIRST
     if facts.led is False:
         return NO_RESTART
+    if brokers and set(brokers) <= set(facts.down):
+        return f"{change}, before {'it is' if len(brokers) == 1 else 'they are'} started"
     if facts.spare_voter is False:
         last = f"{NO_SPARE_VOTER}. {last}"
     if facts.down:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from durability.remedies import elr, racks, safety
+from durability.remedies import elr, providers, racks, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import ONE_BY_ONE, Config, Reassign, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
@@ -64,6 +64,8 @@ def _everywhere(target: Target, facts: ClusterFacts) -> bool:
 def remedy(finding: Finding) -> Remedy:
     """The remedy that takes the topic to its target. It is the same for every finding of the topic."""
     target, facts = finding["evidence"]["target"], facts_of(finding)
+    if target["reassign"] and target[KEY] is not None and providers.fixes(MIN_ISR, finding):
+        return remedy({**finding, "evidence": {**finding["evidence"], "target": {**target, KEY: None}}})
     changes = safety.lowers(target) or _raises(target)
     if target.get("at_most") is not None:
         return advice(impossible(target) or "")

@@ -83,6 +83,21 @@ def test_a_broker_that_died_a_moment_ago_is_not_called_live(kafka):
     assert next(t for t in document["topics"] if t["name"] == "led")["partitions"][0]["isr"] == [3]
 
 
+def test_brokers_that_hang_with_the_majority_of_the_controllers_are_not_called_live(kafka):
+    """The quorum has its leader when the reading begins. Nobody fences the brokers, since the leader gives up leading."""
+    hanging = [kafka.pids()[node] for node in (1, 2)]
+    for pid in hanging:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        document = read(kafka)
+    finally:
+        for pid in hanging:
+            os.kill(pid, signal.SIGCONT)
+    assert document["cluster"]["quorum"]["leader"] is None
+    assert {b["id"]: b["live"] for b in document["brokers"]} == {1: False, 2: False, 3: True, 4: True}
+    kafka.wait_for_full_isr()
+
+
 def test_without_a_majority_of_controllers_the_rest_is_read(kafka):
     dead = (1, 2)
     for node in dead:

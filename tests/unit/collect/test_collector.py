@@ -182,10 +182,13 @@ def test_a_broker_that_dies_while_it_is_read_again_has_the_time_to_be_fenced(rer
 
 
 class Led(Still):
-    """A wire of a cluster whose quorum's leader, broker 2, died after it was read."""
+    """A wire of a cluster whose quorum's leader, broker 2, died after it was read. why: it can't be reached."""
+
+    def __init__(self, why: str = "NETWORK_EXCEPTION: connection refused") -> None:
+        self.why = why
 
     def why_lost(self, node: int) -> str | None:
-        return "NETWORK_EXCEPTION: connection refused" if node == 2 else None
+        return self.why if node == 2 else None
 
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (101, 102, 103)])
@@ -208,8 +211,9 @@ def test_a_quorum_whose_leader_died_is_read_again(monkeypatch, voters):
     assert collection.facts.quorum.leader == first
 
 
-def test_a_quorum_that_lost_its_majority_while_it_was_read_has_no_leader(monkeypatch):
-    """Broker 2 died, and voter 3, which led, leads no longer."""
+@pytest.mark.parametrize("why", ["NETWORK_EXCEPTION: connection refused", "REQUEST_TIMED_OUT"])
+def test_a_quorum_that_lost_its_majority_while_it_was_read_has_no_leader(monkeypatch, why):
+    """Broker 2 died, or is paused, and voter 3, which led, leads no longer."""
 
     async def described(wire):
         wire.no_controller = Unread("REQUEST_TIMED_OUT: no broker reaches a controller")
@@ -217,7 +221,7 @@ def test_a_quorum_that_lost_its_majority_while_it_was_read_has_no_leader(monkeyp
 
     monkeypatch.setattr(voters_module.quorum, "describe", described)
     monkeypatch.setattr(collector.brokers, "version", nothing)
-    collection = collector._Collection(Led(), {})
+    collection = collector._Collection(Led(why), {})
     collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2, 3)]
     collection.facts.quorum = Quorum(3, [Member(node, 0) for node in (1, 2, 3)], [])
     collection.wire.gather = Dying.gather.__get__(collection.wire)

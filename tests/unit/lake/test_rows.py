@@ -106,7 +106,7 @@ def test_a_document_that_states_no_platform_is_recognized_by_what_it_has(parts, 
 
 
 def test_zookeeper_has_no_quorum():
-    doc = document(DRAWN, quorum=None)
+    doc = document(DRAWN, quorum=None, version="3.9")
     assert only(doc, tables.CLUSTERS)["quorum_mode"] == "zookeeper" and not rows_of(doc, tables.CONTROLLERS)
 
 

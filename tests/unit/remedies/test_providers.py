@@ -93,7 +93,7 @@ def test_nobody_edits_files_of_a_providers_brokers(provider):
 def test_a_providers_customer_starts_no_broker(provider, causes, todo):
     facts = ClusterFacts(provider=provider, fragile=Fragile())
     text = render(safety.checked(replicas.bring_back(causes, facts), finding(provider, facts)), facts)
-    assert text.startswith(f"# Let the cluster's provider {todo}. Then this lists no partition:\nkafka-topics")
+    assert text.startswith(f"# Let the cluster's provider {todo}. {replicas.THEN_NONE}\nkafka-topics")
 
 
 def test_what_a_provider_fixes_is_not_changed():

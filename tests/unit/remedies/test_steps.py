@@ -91,7 +91,7 @@ def test_a_command_is_in_the_dialect_of_the_release(release, command, start):
 )
 def test_no_broker_is_to_restart_while_others_are_down(facts, expected):
     missing = {"evidence": {"unracked_brokers": [6]}, KEY: facts}
-    disk = {"resource": "3", KEY: facts}
+    disk = {"resource": "6", KEY: facts}
     assert expected in render(racks.of_brokers(missing), facts)
     assert expected.removeprefix("and restart it") in render(settings.log_dirs(disk), facts)
 
