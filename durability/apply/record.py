@@ -8,8 +8,9 @@ cluster, so it knows what was meant and how far it is. JSON of `was` and `become
 - reassign: {"placements": [{topic, partition, replicas}], "min_isr": {topic: number or null}}; min_isr only in `was`
 - throttle: a list of {type, name, setting, value}: the settings of brokers and topics (`durability.apply.throttles`)
 - elect-leaders: a list of {topic, partition, leader}
-- begin: `was` is {"kafka_cluster_id": Kafka's id, "troubled": {topic: [partition]}}. troubled: the partitions that were offline
-  or under their min ISR when the run began, and are since. It is no change, but what each later try of the run needs
+- begin: `was` is {"kafka_cluster_id": Kafka's id, "troubled": {topic: [partition]}, "findings": [id]}. troubled: the partitions
+  that were offline or under their min ISR when the run began, and are since. findings: those that the plan fixes or improves.
+  It is no change, but what each later try of the run needs, and a plan that takes this one back
 - stop: null; `said` is why the plan stopped. It is open until `restore` ends it, so that a retry doesn't go on
 """
 
@@ -221,13 +222,15 @@ class Changes:
         self.check()
         self._add(Row(step, change, kind, INTENDED, tuple(topics), was, becomes, said, self.run_id, self._next()))
 
-    def begin(self, kafka_cluster_id: str | None, troubled: Iterable[tuple[str, int]]) -> None:
-        """Writes the row BEGIN of this run. troubled: topics and partitions."""
+    def begin(
+        self, kafka_cluster_id: str | None, troubled: Iterable[tuple[str, int]], findings: Iterable[str] = ()
+    ) -> None:
+        """Writes the row BEGIN of this run. troubled: topics and partitions. findings: ids."""
         self.check()
         by_topic: dict[str, list[int]] = {}
         for topic, partition in sorted(troubled):
             by_topic.setdefault(topic, []).append(partition)
-        was = {"kafka_cluster_id": kafka_cluster_id, "troubled": by_topic}
+        was = {"kafka_cluster_id": kafka_cluster_id, "troubled": by_topic, "findings": sorted(findings)}
         self._add(Row("", BEGIN, BEGIN, DONE, (), was, None, None, self.run_id, self._next()))
 
     def done(self, change: str, said: str | None = None) -> None:

@@ -105,7 +105,7 @@ class _Run:
             raise Refused(f"cluster {self.plan.cluster}: plan {self.plan.id} can't be applied: {listed(problems)}")
         if not pending:
             return Outcome(done, left=take_back(self.cluster, self.changes))
-        self.watch = Watch(self.plan.topics, self.cluster, self.changes, self.options, self.report, checked)
+        self.watch = Watch(self.plan, self.cluster, self.changes, self.options, self.report, checked)
         left = self._unthrottle()
         for number, step in enumerate(pending):
             try:

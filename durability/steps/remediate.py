@@ -16,7 +16,7 @@ from durability.plain import plain
 from durability.plan.plan import to_text
 from durability.report import applied, change
 from durability.report.formats.markdown import escaped
-from durability.steps import whatif
+from durability.steps import undone, whatif
 from durability.steps.change import Silent, plan_change
 from durability.steps.change_request import OF_FINDINGS, Texts, request
 from durability.steps.collect import Connect
@@ -149,13 +149,13 @@ def plan(
     if params["plan"]:
         place = applied.find(settings.out, params["plan"], cluster)
     else:
-        undo = applied.find(settings.out, params["undo"], cluster) if params["undo"] else None
+        undo = undone.find(settings, params["undo"], "undo ", cluster) if params["undo"] else None
         texts = Texts(lambda name: str(params[name] if params[name] is not None else "").strip(), "{} ".format)
         asked = request(texts, undo)
         if undo is None:
             snapshot = whatif.newest(settings, cluster)
         else:
-            of_cluster = source(settings, change.read(undo)["cluster"])
+            of_cluster = source(settings, undo.cluster)
             snapshot = read_again(settings, of_cluster, connect, StepSummary())
         place = plan_change(settings, snapshot, asked, evaluate, Silent(), scratch)
     return applied.brief(change.read(place), place)

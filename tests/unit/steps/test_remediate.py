@@ -108,7 +108,7 @@ def test_a_plan_is_made_as_the_form_says_or_is_the_one_that_it_names(settings, m
     (of, request), (of_undo, undo) = asked
     assert (of, request.chosen.findings, request.chosen.avoid) == ("us", ("a", "b"), (Item("broker", "3"),))
     assert (request.limits.partitions, request.limits.bytes, request.margin_disk) == (7, 2 * 10**9, 0.0)
-    assert (of_undo, undo.undo.name) == (f"{CLUSTER} now", "p-1")
+    assert (of_undo, undo.undo.id) == (f"{CLUSTER} now", "p-1")
     with pytest.raises(Refused, match="findings nowhere: a plan that takes another one back"):
         remediate.plan(settings, PARAMS | {"undo": "p-1", "findings": "nowhere"}, None, None, tmp_path)
 
