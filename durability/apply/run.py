@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from durability.apply import min_isr, throttles
+from durability.apply import min_isr, recorded, throttles
 from durability.apply.claimed import ClaimedCluster
 from durability.apply.cluster import Cluster, Reading, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
@@ -128,7 +128,7 @@ class _Run:
 
     def _others(self) -> Iterator[str]:
         """Other plans that aren't taken back yet: what is put back later would undo what this one does."""
-        for other in self.changes.others(self.plan.cluster_id):
+        for other in recorded.others(self.changes, self.plan.cluster_id):
             if other.purpose == RACK_OUTAGE:
                 yield "a rack outage changed topics that aren't as before yet: wait until the run of `rack_outage` has ended"
             else:
