@@ -12,7 +12,7 @@ facts are staged for the Spark job, never committed, and removed at the end of t
 | `conclude` | writes the `runs` row; fails if a cluster could not be read | the row's `snapshots` names the cluster and why |
 | `alert` | pages for tiers with `page_after`, also if a cluster is unreadable; all-clear | the lake can't be reached; see below |
 | `discard` | removes the staged facts, even after failures | never fails the pulse; see below |
-| `restore` | takes back what a killed run of `remediate` left, where Connections allow changes | the next pulse tries again |
+| `restore` | takes back what killed runs of `remediate` and `rack_outage` left | the next pulse tries again |
 
 The `plan` of `nightly_audit` removes staged files that are a day old: those that `discard` could not remove, and those of killed
 runs. A pulse that has ended can't be continued by clearing a task in its middle, because its facts are gone. Trigger a new one,

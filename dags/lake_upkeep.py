@@ -9,7 +9,7 @@ knows. `docs/keeping.md` says what is kept for how long, and how to restore a lo
 | `backup` | writes each table's metadata location to `_catalog` | nothing is removed without it; clear it |
 | `upkeep` | one Spark job for all tables; its log has a line per action | clear it: it continues where it stopped |
 | `evidence` | completes the copies of runs' evidence in the policy's bucket, and removes old folders in `evidence` | clear it |
-| `restore` | takes back what a killed run of `remediate` left, where Connections allow changes | clear it |
+| `restore` | takes back what killed runs of `remediate` and `rack_outage` left, where Connections allow changes | clear it |
 
 **Concurrent runs**: it starts two and a half hours after `nightly_audit` and may run at the same time as it and as pulses. Data
 that an unfinished run reads or has written is younger than anything that is removed. Rows are selected by their run or attempt.

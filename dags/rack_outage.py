@@ -17,8 +17,11 @@ the task `detect` fails before it reads anything.
 | `restore` | restores each topic once its replicas are in sync and it has no ELR, until all are | clear it |
 | `conclude` | fails if `change` or `restore` did not succeed | see these tasks |
 
-**A run was killed, or ended early**: trigger the DAG again for this cluster, with or without `apply`. `watch` and `restore` put
-back what any earlier run changed, also if the rack is back and `detect` is skipped. A second run changes nothing twice.
+**A run was killed, or ended early**: the task `restore` of `health_pulse` and of `lake_upkeep` puts back what it changed, once it
+can be. So do `watch` and `restore` if you trigger the DAG again for this cluster, with or without `apply`, also if the rack is
+back and `detect` is skipped. A second run changes nothing twice.
+
+**The Connection leads to another cluster**: nothing is put back, and the task fails. Let it lead to the former one, and clear it.
 
 **What others changed meanwhile** stays. The log of `restore` names it, with the value before the outage.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from durability.apply import outage, outage_disks, outage_throttle
+from durability.apply import outage, outage_disks, outage_throttle, recorded
 from durability.apply.cluster import (
     Cluster,
     Reading,
@@ -22,7 +22,7 @@ from durability.apply.cluster import (
     TopicPartition,
 )
 from durability.apply.outage import Decision, Facts, Key, Value
-from durability.apply.record import REASSIGN, SET_CONFIG, Changes
+from durability.apply.record import BEGIN, REASSIGN, SET_CONFIG, Changes
 from durability.errors import Unreachable
 from durability.remedies.change.model import Move
 from durability.remedies.plans import Broker, Placement
@@ -155,6 +155,7 @@ def change(
 
     A topic with a change of another plan is held: what either puts back would undo what the other did.
     """
+    _name_cluster(cluster, changes)
     plans = _plans(cluster, changes)
     outcome = Outcome(held={topic: OF_PLAN.format(plans[topic]) for topic in sorted(plans.keys() & entries.keys())})
     entries = {topic: entry for topic, entry in entries.items() if topic not in plans}
@@ -175,9 +176,16 @@ def change(
     return outcome
 
 
+def _name_cluster(cluster: Cluster, changes: Changes) -> None:
+    """Records Kafka's id of the cluster. Only if nothing is left to put back may it be another one than before."""
+    begun, now = changes.state().get(BEGIN), cluster.read([]).cluster_id
+    if begun is None or begun.was["kafka_cluster_id"] != now:
+        changes.begin(now, [])
+
+
 def _plans(cluster: Cluster, changes: Changes) -> dict[str, str]:
     """The topics with values or moves of a plan that isn't taken back yet, and the plan's id."""
-    plans = changes.others(cluster.read([]).cluster_id)
+    plans = recorded.others(changes, cluster.read([]).cluster_id)
     return {
         topic: p.plan for p in plans for row in p.rows if row.kind in (REASSIGN, SET_CONFIG) for topic in row.topics
     }

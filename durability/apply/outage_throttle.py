@@ -41,6 +41,14 @@ def open_rows(changes: Changes) -> list[Row]:
     return sorted(throttled, key=lambda row: row.captured_at)
 
 
+def last_rate(changes: Changes) -> int | None:
+    """The bytes per second and broker of the last throttle, also if it was put back; None if there was none."""
+    rows = [row for row in changes.state().values() if row.kind == THROTTLE]
+    last = max(rows, key=lambda row: row.captured_at, default=None)
+    rates = [int(one["value"]) for one in last.becomes if one["setting"] in throttles.RATES] if last else []
+    return max(rates, default=None)
+
+
 def are_over(cluster: Cluster, changes: Changes) -> bool:
     """Are there throttles to put back, and is none of their topics being moved? Nothing is changed."""
     rows = open_rows(changes)

@@ -18,7 +18,8 @@ class PlanFiles:
 
     cluster_id: Kafka's. steps: in their order; sizes of moves are unknown. before: the value of each setting by topic (None: the
     whole cluster) and name; None if there was none. inherited: the highest min.insync.replicas that a topic without its own
-    value, in a cluster without a dynamic default, inherits from a broker; None if unknown.
+    value, in a cluster without a dynamic default, inherits from a broker; None if unknown. findings: ids of those that it is for,
+    or improves.
     """
 
     id: str
@@ -27,10 +28,17 @@ class PlanFiles:
     steps: tuple[Step, ...] = field(repr=False)
     before: Mapping[tuple[str | None, str], str | None] = field(repr=False)
     inherited: int | None
+    findings: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def topics(self) -> list[str]:
         return sorted({topic for step in self.steps for topic in step.topics})
+
+
+def findings(content: Mapping[str, Any]) -> frozenset[str]:
+    """Ids of the findings that the cluster had before a plan, as far as the plan names them. content: of plan.json."""
+    # A plan without `improves` is of an earlier release.
+    return frozenset({*content["targets"], *content["proof"].get("improves", ())})
 
 
 def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
@@ -56,7 +64,7 @@ def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
             raise Refused(
                 f"{named} can't be applied: a cluster-wide {MIN_ISR} isn't changed, because that wipes every ELR"
             )
-    return PlanFiles(id, content["cluster"], content["kafka_cluster_id"], steps, settings, inherited)
+    return PlanFiles(id, content["cluster"], content["kafka_cluster_id"], steps, settings, inherited, findings(content))
 
 
 def _step(folder: Path, stated: Mapping[str, Any], placed: Mapping[tuple[str, int], tuple[int, ...]]) -> Step:

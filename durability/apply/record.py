@@ -8,8 +8,9 @@ cluster, so it knows what was meant and how far it is. JSON of `was` and `become
 - reassign: {"placements": [{topic, partition, replicas}], "min_isr": {topic: number or null}}; min_isr only in `was`
 - throttle: a list of {type, name, setting, value}: the settings of brokers and topics (`durability.apply.throttles`)
 - elect-leaders: a list of {topic, partition, leader}
-- begin: `was` is {"kafka_cluster_id": Kafka's id, "troubled": {topic: [partition]}}. troubled: the partitions that were offline
-  or under their min ISR when the run began, and are since. It is no change, but what each later try of the run needs
+- begin: `was` is {"kafka_cluster_id": Kafka's id, "troubled": {topic: [partition]}, "findings": [id]}. troubled: the partitions
+  that were offline or under their min ISR when the run began, and are since. findings: those that the plan fixes or improves.
+  It is no change, but what each later try of the run needs, and a plan that takes this one back
 - stop: null; `said` is why the plan stopped. It is open until `restore` ends it, so that a retry doesn't go on
 """
 
@@ -18,16 +19,16 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from durability.errors import Unreachable
-from durability.lake.change_table import CHANGES, DONE, INTENDED, LEFT, RACK_OUTAGE, UNDONE
+from durability.lake.change_table import CHANGES, DONE, INTENDED, LEFT, UNDONE
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -50,6 +51,11 @@ class Approval:
     at: datetime
     comment: str | None = None
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Approval | None:
+        """The approval of a row; None if nobody approved it."""
+        return None if row["approved_by"] is None else cls(row["approved_by"], row["approved_at"], row["comment"])
+
 
 @dataclass(frozen=True)
 class Row:
@@ -67,20 +73,6 @@ class Row:
     captured_at: datetime
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """A plan with changes to finish or take back.
-
-    rows: of these changes. kafka_cluster_id: Kafka's id of the cluster that was changed; None if the plan has no row of it.
-    """
-
-    cluster: str
-    purpose: str
-    plan: str
-    rows: tuple[Row, ...] = field(default=(), compare=False, repr=False)
-    kafka_cluster_id: str | None = field(default=None, compare=False)
-
-
 class Changes:
     """The changes of one plan to one cluster.
 
@@ -89,7 +81,7 @@ class Changes:
 
     def __init__(self, lake: Lake, cluster: str, purpose: str, plan: str, run_id: str, approval: Approval | None):
         self.cluster, self.purpose, self.plan, self.run_id = cluster, purpose, plan, run_id
-        self._lake, self._approval = lake, approval
+        self.lake, self._approval = lake, approval
         self._claim = ""
         self._renewed: datetime | None = None  # None: not claimed
         self._rows: dict[str, Row] = {}  # complete while the cluster is claimed
@@ -121,8 +113,8 @@ class Changes:
         if self._renewed is not None:
             self.renew()
             return
-        if not self._lake.has(CHANGES):  # a lake of an earlier version
-            self._lake.ensure()
+        if not self.lake.has(CHANGES):  # a lake of an earlier version
+            self.lake.ensure()
         self._claim = f"{CLAIM}:{uuid.uuid4().hex}"
         now = datetime.now(UTC)
         live = self._live_claims(now)
@@ -141,7 +133,10 @@ class Changes:
         if others:
             self.release()
             raise self._taken(others)
-        self._rows = self._read()
+        rows = self._read()
+        self._rows = newest(rows)
+        if over := unended(rows) - {self._claim}:  # of killed runs
+            self._write([self._row("", claim, CLAIM, UNDONE, now, said="over") for claim in sorted(over)])
 
     def renew(self) -> None:
         """Renews the claim if it is older than RENEWED_AFTER. Call it at least that often.
@@ -193,23 +188,14 @@ class Changes:
         return [row for row in self._live_claims(datetime.now(UTC)) if row["change"] != self._claim]
 
     def _live_claims(self, now: datetime) -> list[dict[str, Any]]:
-        recent = _scan(self._lake, now - 2 * LEASE, cluster=self.cluster, kind=CLAIM)
+        recent = scan(self.lake, now - 2 * LEASE, cluster=self.cluster, kind=CLAIM)
         return live_claims(recent, now)
 
     # Changes
 
     def state(self) -> dict[str, Row]:
         """The newest row of each change of the plan, by `change`, without claims."""
-        return dict(self._read() if self._renewed is None else self._rows)
-
-    def others(self, kafka_cluster_id: str | None) -> list[Unfinished]:
-        """The other plans with changes to finish or take back.
-
-        A plan that changed a cluster with another Kafka id is left out: the Connection led to it then.
-        """
-        own = Unfinished(self.cluster, self.purpose, self.plan)
-        plans = unfinished(self._lake, self.cluster, claimed=True)
-        return [plan for plan in plans if plan != own and plan.kafka_cluster_id in (None, kafka_cluster_id)]
+        return newest(self._read()) if self._renewed is None else dict(self._rows)
 
     def intend(
         self, step: str, change: str, kind: str, topics: Iterable[str], was: Any, becomes: Any, said: str | None = None
@@ -221,13 +207,15 @@ class Changes:
         self.check()
         self._add(Row(step, change, kind, INTENDED, tuple(topics), was, becomes, said, self.run_id, self._next()))
 
-    def begin(self, kafka_cluster_id: str | None, troubled: Iterable[tuple[str, int]]) -> None:
-        """Writes the row BEGIN of this run. troubled: topics and partitions."""
+    def begin(
+        self, kafka_cluster_id: str | None, troubled: Iterable[tuple[str, int]], findings: Iterable[str] = ()
+    ) -> None:
+        """Writes the row BEGIN of this run. troubled: topics and partitions. findings: ids."""
         self.check()
         by_topic: dict[str, list[int]] = {}
         for topic, partition in sorted(troubled):
             by_topic.setdefault(topic, []).append(partition)
-        was = {"kafka_cluster_id": kafka_cluster_id, "troubled": by_topic}
+        was = {"kafka_cluster_id": kafka_cluster_id, "troubled": by_topic, "findings": sorted(findings)}
         self._add(Row("", BEGIN, BEGIN, DONE, (), was, None, None, self.run_id, self._next()))
 
     def done(self, change: str, said: str | None = None) -> None:
@@ -263,9 +251,8 @@ class Changes:
         self._write([written | stated])
         self._rows[row.change] = row
 
-    def _read(self) -> dict[str, Row]:
-        rows = _scan(self._lake, cluster=self.cluster, plan=self.plan)
-        return newest(row for row in rows if row["purpose"] == self.purpose)
+    def _read(self) -> list[dict[str, Any]]:
+        return scan(self.lake, cluster=self.cluster, purpose=self.purpose, plan=self.plan)
 
     def _row(
         self, step: str, change: str, kind: str, state: str, at: datetime, said: str | None = None
@@ -289,16 +276,21 @@ class Changes:
         }
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
-        self._lake.append(CHANGES, pa.Table.from_pylist(rows, CHANGES.arrow))
+        self.lake.append(CHANGES, pa.Table.from_pylist(rows, CHANGES.arrow))
 
 
 def live_claims(rows: Iterable[Mapping[str, Any]], now: datetime) -> list[dict[str, Any]]:
     """The newest row of each claim that holds: it wasn't released or taken over, and is younger than LEASE."""
-    claims = [row for row in rows if row["kind"] == CLAIM]
-    ended = {row["change"] for row in claims if row["state"] != INTENDED}
-    ordered = sorted(claims, key=lambda row: row["captured_at"])
-    last = {row["change"]: dict(row) for row in ordered if row["change"] not in ended}
+    rows = list(rows)
+    held, ordered = unended(rows), sorted(rows, key=lambda row: row["captured_at"])
+    last = {row["change"]: dict(row) for row in ordered if row["change"] in held}
     return [row for row in last.values() if now - row["captured_at"] < LEASE]
+
+
+def unended(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The claims that weren't released or taken over. Their runs go on, or were killed."""
+    claims = [row for row in rows if row["kind"] == CLAIM]
+    return {row["change"] for row in claims} - {row["change"] for row in claims if row["state"] != INTENDED}
 
 
 def newest(rows: Iterable[Mapping[str, Any]]) -> dict[str, Row]:
@@ -328,30 +320,9 @@ def on_the_way(until: str | None, rows: Mapping[str, Row]) -> bool:
     return until is not None and (until not in rows or rows[until].state != DONE)
 
 
-def unfinished(lake: Lake, cluster: str | None = None, *, claimed: bool = False) -> list[Unfinished]:
-    """The plans with changes to finish or take back, by cluster and plan.
-
-    claimed: also those of clusters that a run changes now.
-    """
-    rows = _scan(lake) if cluster is None else _scan(lake, cluster=cluster)
-    busy = set() if claimed else {row["cluster"] for row in live_claims(rows, datetime.now(UTC))}
-    of_plans: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        if row["cluster"] not in busy:
-            of_plans.setdefault((row["cluster"], row["purpose"], row["plan"]), []).append(row)
-    found = []
-    for names, of_plan in sorted(of_plans.items()):
-        state = newest(of_plan)
-        # A rack outage puts its changes back after the outage, however complete they are.
-        in_outage = names[1] == RACK_OUTAGE
-        opened = [row for row in state.values() if is_open(row, state) or (in_outage and row.state == DONE)]
-        if opened:
-            kafka_id = state[BEGIN].was["kafka_cluster_id"] if BEGIN in state else None
-            found.append(Unfinished(*names, tuple(opened), kafka_id))
-    return found
-
-
-def _scan(lake: Lake, since: datetime | None = None, **equal: str) -> list[dict[str, Any]]:
+def scan(
+    lake: Lake, since: datetime | None = None, columns: Sequence[str] | None = None, **equal: str
+) -> list[dict[str, Any]]:
     """The rows with these values, written since then. A lake of an earlier version has no table of changes."""
     from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual
 
@@ -362,4 +333,4 @@ def _scan(lake: Lake, since: datetime | None = None, **equal: str) -> list[dict[
         where = GreaterThanOrEqual("captured_at", since.isoformat())
     for name, value in equal.items():
         where = And(where, EqualTo(name, value))
-    return lake.scan(CHANGES, where).to_pylist()
+    return lake.scan(CHANGES, where, columns).to_pylist()

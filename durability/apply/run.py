@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from durability.apply import min_isr, throttles
+from durability.apply import min_isr, recorded, throttles
 from durability.apply.claimed import ClaimedCluster
 from durability.apply.cluster import Cluster, Reading, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
@@ -105,7 +105,7 @@ class _Run:
             raise Refused(f"cluster {self.plan.cluster}: plan {self.plan.id} can't be applied: {listed(problems)}")
         if not pending:
             return Outcome(done, left=take_back(self.cluster, self.changes))
-        self.watch = Watch(self.plan.topics, self.cluster, self.changes, self.options, self.report, checked)
+        self.watch = Watch(self.plan, self.cluster, self.changes, self.options, self.report, checked)
         left = self._unthrottle()
         for number, step in enumerate(pending):
             try:
@@ -128,7 +128,7 @@ class _Run:
 
     def _others(self) -> Iterator[str]:
         """Other plans that aren't taken back yet: what is put back later would undo what this one does."""
-        for other in self.changes.others(self.plan.cluster_id):
+        for other in recorded.others(self.changes, self.plan.cluster_id):
             if other.purpose == RACK_OUTAGE:
                 yield "a rack outage changed topics that aren't as before yet: wait until the run of `rack_outage` has ended"
             else:

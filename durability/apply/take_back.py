@@ -13,7 +13,6 @@ from durability.apply import throttles
 from durability.apply.cluster import Cluster, Reading, Replicas, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
 from durability.apply.record import (
-    BEGIN,
     ELECT,
     INTENDED,
     REASSIGN,
@@ -25,8 +24,9 @@ from durability.apply.record import (
     is_open,
     on_the_way,
 )
+from durability.apply.recorded import same_cluster
 from durability.apply.settings import Key, described, make, of_topic, values
-from durability.errors import Refused, Unreachable
+from durability.errors import Unreachable
 from durability.plain import plain
 from durability.remedies.change.model import MIN_ISR
 
@@ -49,7 +49,7 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
     if not opened:
         return []
     reading = cluster.read([])
-    _same_cluster(reading, changes, rows)
+    same_cluster(changes, reading.cluster_id)
     if not reading.led:
         raise Unreachable(
             f"cluster {changes.cluster}: no controller leads, so nothing can be taken back. Try again later"
@@ -68,16 +68,6 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
         else:
             changes.undone(row.change, "an election isn't taken back")
     return left
-
-
-def _same_cluster(reading: Reading, changes: Changes, rows: Mapping[str, Row]) -> None:
-    """Raises Refused unless it is the cluster that was changed: the Connection may lead to another one by now."""
-    if BEGIN in rows and reading.cluster_id != (changed := rows[BEGIN].was["kafka_cluster_id"]):
-        now = "unknown" if reading.cluster_id is None else plain(reading.cluster_id)
-        raise Refused(
-            f"cluster {changes.cluster}: nothing is taken back, because this is another cluster: its Kafka cluster id is {now},"
-            f" and plan {changes.plan} changed {plain(changed)}. Let the Connection lead to that one, and restore again"
-        )
 
 
 def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from durability.apply.cluster import Cluster, Reading, TopicPartition
 from durability.apply.partitions import Place, listed, named, place, troubled
+from durability.apply.plan_files import PlanFiles
 from durability.apply.preflight import NOT_LED, Checked
 from durability.apply.record import BEGIN, Changes
 from durability.apply.stop import Stopped
@@ -53,20 +54,21 @@ class Progress:
 class Watch:
     """Reads the cluster again and again for the steps of one run.
 
-    topics: of the plan. checked: the reading at the start of this try. Partitions that were offline or under their min ISR when
+    checked: the reading at the start of this try. Partitions that were offline or under their min ISR when
     the run began, and are since, don't stop it. Those of other topics are read once a minute.
     """
 
     def __init__(
         self,
-        topics: Sequence[str],
+        plan: PlanFiles,
         cluster: Cluster,
         changes: Changes,
         options: Options,
         report: Callable[[str], None],
         checked: Checked,
     ):
-        self.topics, self.cluster, self.changes, self.options, self.report = topics, cluster, changes, options, report
+        self.topics, self.findings = plan.topics, plan.findings
+        self.cluster, self.changes, self.options, self.report = cluster, changes, options, report
         self.least = checked.least
         self._troubled = self._at_the_beginning(checked.reading)
         self._others_read = time.monotonic()
@@ -75,7 +77,7 @@ class Watch:
         """The partitions that don't stop the run. The record has them: a retry must not excuse what stopped an earlier try."""
         row = self.changes.state().get(BEGIN)
         if row is None or row.run_id != self.changes.run_id:
-            self.changes.begin(reading.cluster_id, now := troubled(reading, self.least))
+            self.changes.begin(reading.cluster_id, now := troubled(reading, self.least), self.findings)
             return now
         return {TopicPartition(topic, n) for topic, numbers in row.was["troubled"].items() for n in numbers}
 
@@ -110,7 +112,7 @@ class Watch:
             raise Stopped(listed([f"{named(name)} is offline or under its min.insync.replicas" for name in new]))
         if recovered := (self._troubled & reading.partitions.keys()) - now:
             self._troubled -= recovered
-            self.changes.begin(reading.cluster_id, self._troubled)
+            self.changes.begin(reading.cluster_id, self._troubled, self.findings)
 
     def until(self, obstacles: Callable[[Reading], Sequence[str]], seconds: float) -> Reading:
         """The first reading without obstacles. Raises Stopped with the obstacles if that takes longer."""

@@ -321,7 +321,9 @@ def plan(
     margin_disk: Annotated[
         str | None, _choice("--margin-disk", "Percent of each disk that stays free (default: 20).", "N")
     ] = None,
-    undo: Annotated[str | None, _choice("--undo", "Plan the way back from the plan in this folder.", "FOLDER")] = None,
+    undo: Annotated[
+        str | None, _choice("--undo", "Plan the way back from a plan, by its id or folder.", "PLAN")
+    ] = None,
 ) -> int:
     """Plan the changes that fix findings of one cluster, prove the plan, and write its steps into OUT/plan.
 
@@ -331,8 +333,8 @@ def plan(
     from durability.cli.options import Given, checked
 
     given = Given.of(ctx)
-    asked = change.request(given)
-    return change.run(checked(given), asked)
+    options = checked(given)
+    return change.run(options, change.request(given, options))
 
 
 @app.command()

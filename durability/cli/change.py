@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from durability.cli import from_snapshot
+from durability.cli import from_snapshot, inputs
 from durability.cli.audit import JOB
 from durability.cli.from_snapshot import Work
 from durability.cli.options import Given, Options
-from durability.errors import Refused
 
 if TYPE_CHECKING:
     from durability.steps.change_request import Request
 
 
-def request(given: Given) -> Request:
+def request(given: Given, options: Options) -> Request:
     """What the options ask for. Refused for a value that is none."""
-    from durability.steps import change_request
+    from durability.steps import change_request, undone
 
-    undo = given.text("undo")
-    if undo and not Path(undo).is_dir():
-        raise Refused(f"{given.named('undo')}: no such folder; name the folder of a plan")
-    asked = change_request.Texts(given.text, given.label)
-    return change_request.request(asked, Path(undo).absolute() if undo else None)
+    asked, undo = change_request.Texts(given.text, given.label), given.text("undo")
+    if not undo:
+        return change_request.request(asked)
+    settings = inputs.documents_or_fleet(options).settings(options)
+    return change_request.request(asked, undone.find(settings, undo, given.label("undo"), options.cluster))
 
 
 def run(options: Options, asked: Request) -> int:
     """Makes the plan; returns the exit status: 1 if there is something to do and no plan is offered."""
+    if asked.undo is not None:  # an address alone doesn't say which cluster it is
+        options = replace(options, cluster=asked.undo.cluster)
     return from_snapshot.run(options, "plan", lambda work: _plan(work, asked))
 
 

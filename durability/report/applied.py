@@ -13,7 +13,7 @@ from durability.plain import plain
 from durability.policy.yamlfile import did_you_mean
 from durability.remedies.change.scripts import STEPS
 from durability.remedies.plans import folder
-from durability.report.change import EARLIER, FOLDER, PLAN, read, summary
+from durability.report.change import BEFORE_PLAN, EARLIER, FOLDER, PLAN, read, summary
 from durability.report.formats.markdown import block, table
 from durability.report.words import plural
 
@@ -31,20 +31,31 @@ def find(out: Path, plan: str, cluster: str | None = None) -> Path:
 
     Refused if there is none, if it was edited, or if it is for another cluster than `cluster`.
     """
-    seen = []
+    found = plans(out)
+    if plan not in found:
+        raise Refused(
+            f"{out / FOLDER} has no plan {plan}{did_you_mean(plan, found)}; the newest there: {newest(found)}"
+        )
+    content = read(found[plan])
+    if cluster and content["cluster"] != cluster:
+        raise Refused(f"plan {plan} is for cluster {content['cluster']}, not for {cluster}")
+    return found[plan]
+
+
+def plans(out: Path) -> dict[str, Path]:
+    """The folder of each plan, by id. No hash is checked."""
+    found = {}
     for place in _folders(out / FOLDER):
         try:
-            id = json.loads((place / PLAN).read_text(encoding="utf-8"))["id"]
+            found[str(json.loads((place / PLAN).read_text(encoding="utf-8"))["id"])] = place
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if id == plan:
-            content = read(place)
-            if cluster and content["cluster"] != cluster:
-                raise Refused(f"plan {plan} is for cluster {content['cluster']}, not for {cluster}")
-            return place
-        seen.append(str(id))
-    newest = ", ".join(sorted(seen, reverse=True)[:NAMED]) or "none"
-    raise Refused(f"{out / FOLDER} has no plan {plan}{did_you_mean(plan, seen)}; the newest there: {newest}")
+    return found
+
+
+def newest(ids: Iterable[str]) -> str:
+    """The newest plans, for a message. Ids begin with the time."""
+    return ", ".join(sorted(ids, reverse=True)[:NAMED]) or "none"
 
 
 def _folders(plans: Path) -> Iterator[Path]:
@@ -107,7 +118,7 @@ def brief(content: Mapping[str, Any], place: Path) -> dict[str, Any]:
 
 
 def _moved_brokers(content: Mapping[str, Any], place: Path) -> list[int]:
-    stated = json.loads((place / "before.json").read_text(encoding="utf-8"))["placements"]
+    stated = json.loads((place / BEFORE_PLAN).read_text(encoding="utf-8"))["placements"]
     before = {(row["topic"], row["partition"]): set(row["replicas"]) for row in stated}
     found: set[int] = set()
     for step in content["steps"]:

@@ -24,7 +24,7 @@ from durability.report.words import plural, readable
 FORMAT, BEFORE = "durability-plan-of-change/1", "durability-plan-before/1"
 FOLDER, EARLIER = "plan", "earlier+plans"
 """In OUT: the folder of plans, and in it the one of replaced plans. No folder of a cluster has a plus."""
-PLAN, README, PAGE = "plan.json", "README.txt", "plan.html"
+PLAN, BEFORE_PLAN, README, PAGE = "plan.json", "before.json", "README.txt", "plan.html"
 SHOWN = 12
 
 
@@ -49,7 +49,7 @@ def write(made: Made, facts: ClusterFacts, out: Path) -> Path:
     texts = dict(scripts.data_files(made.change.steps))
     if made.proof.offered:
         texts |= dict(scripts.script_files(made.change.steps, facts))
-    texts["before.json"] = _json(made.before)
+    texts[BEFORE_PLAN] = _json(made.before)
     texts["planned.json"] = _json(made.change.planned)
     content = document(made)
     texts[README] = readme(content, facts)

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError, Refused
+from durability.plain import plain
+from durability.remedies.change.model import Limits
 from durability.steps.change_request import Request
 from durability.steps.judged import Evaluate, Judged, of_snapshot, results_of
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepReporter, counted, report_step
+from durability.steps.undone import Undone
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -43,10 +46,9 @@ def plan_change(
     from durability.report import change as report
 
     asked.check(request.chosen)
-    undone = None if request.undo is None else report.read(request.undo)
-    if undone is not None and undone["cluster"] != snapshot["cluster"]:
-        raise Refused(f"{request.undo}: it is a plan for cluster {undone['cluster']}, not for {snapshot['cluster']}")
-    lake, started = settings.open_lake(), datetime.now(UTC)
+    lake, started, undone = settings.open_lake(), datetime.now(UTC), request.undo
+    if undone is not None:
+        _check_undone(lake, snapshot, undone)
     base = _document(lake, snapshot)
     asked.check_topic(request.chosen, [topic["name"] for topic in base["topics"]])
     avoid = _avoided(lake, snapshot, request.chosen)
@@ -58,10 +60,10 @@ def plan_change(
             draft = _drafted(inputs)
             targets = [finding["id"] for finding in inputs.targeted]
         else:
-            draft, targets = _undone(lake, snapshot, base, judged, request), []
+            draft, targets = _undone(lake, snapshot, base, judged, undone, request.limits), []
         summary.text = counted(len(draft.change.steps), "step")
     with report_step("prove", reporter) as summary:
-        allowed = None if undone is None else _before(undone)
+        allowed = None if undone is None else undone.findings
         proof = _proven(settings, draft, judged, targets, allowed, evaluate, scratch)
         summary.text = "offered" if proof.offered else "not offered"
     with report_step("write", reporter) as summary:
@@ -71,10 +73,23 @@ def plan_change(
     return place
 
 
-def _before(undone: Mapping[str, Any]) -> frozenset[str]:
-    """The findings that the cluster had before a plan, as far as the plan names them: its undo may bring them back."""
-    # A plan without `improves` is of an earlier release.
-    return frozenset({*undone["targets"], *undone["proof"].get("improves", ())})
+def _check_undone(lake: Lake, snapshot: Mapping[str, Any], undone: Undone) -> None:
+    """Refused if the snapshot isn't of the cluster that a plan changed, or is older than its last change."""
+    from durability.lake.tables import CLUSTERS
+
+    if undone.cluster != snapshot["cluster"]:
+        raise Refused(f"plan {undone.id} is for cluster {undone.cluster}, not for {snapshot['cluster']}")
+    [kafka_id] = lake.facts(CLUSTERS, snapshot)["kafka_cluster_id"].to_pylist()
+    if undone.kafka_cluster_id and kafka_id and undone.kafka_cluster_id != kafka_id:
+        raise Refused(
+            f"plan {undone.id} is for the cluster with Kafka's id {plain(undone.kafka_cluster_id)}, and {snapshot['cluster']} has"
+            f" {plain(kafka_id)}"
+        )
+    if undone.changed_at is not None and snapshot["captured_at"] < undone.changed_at:
+        raise Refused(
+            f"plan {undone.id} changed {snapshot['cluster']} after its newest snapshot: audit it again, or read it now with"
+            " --bootstrap"
+        )
 
 
 def _document(lake: Lake, snapshot: Mapping[str, Any]) -> Document:
@@ -155,18 +170,23 @@ def _drafted(inputs: Inputs) -> Draft:
     return draft(inputs)
 
 
-def _undone(lake: Lake, snapshot: Mapping[str, Any], document: Document, judged: Judged, request: Request) -> Draft:
+def _undone(
+    lake: Lake,
+    snapshot: Mapping[str, Any],
+    document: Document,
+    judged: Judged,
+    undone: Undone,
+    limits: Limits,
+) -> Draft:
     from durability.lake.tables import CLUSTERS
     from durability.remedies.change.draft import undo
 
-    assert request.undo is not None, "a plan to take back is named"
-    before = json.loads((request.undo / "before.json").read_text(encoding="utf-8"))
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
     known = bool(cluster["reassignments_known"])
     try:
-        return undo(document, before, judged.facts, request.limits, reassigning_known=known)
+        return undo(document, undone.before, judged.facts, limits, reassigning_known=known)
     except (ValueError, KeyError, TypeError) as error:
-        raise Refused(f"{request.undo / 'before.json'}: not what a plan changes; make a new plan") from error
+        raise Refused(f"plan {undone.id}: what was before it can't be read; make a new plan") from error
 
 
 def _proven(
@@ -261,7 +281,7 @@ def _made(
     proof: Proof,
     targets: list[str],
     started: datetime,
-    undone: Mapping[str, Any] | None,
+    undone: Undone | None,
 ) -> Any:
     from durability.findings import words
     from durability.lake.tables import CLUSTERS
@@ -284,7 +304,7 @@ def _made(
         "made_at": made_at,
         **names,
         "policy": {"name": judged.plan.policy.name, "sha256": judged.plan.policy.sha256},
-        "undoes": None if undone is None else undone["id"],
+        "undoes": None if undone is None else undone.id,
         "targets": targets,
         **numbers(draft),
         "notes": notes(draft),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from durability.errors import Refused
 from durability.plan.chosen import Chosen, check, names
 from durability.plan.lose import parse
 from durability.remedies.change.model import Limits
+from durability.steps.undone import Undone
 
 OF_FINDINGS = ("findings", "control", "topic", "avoid")
 """Options that choose findings, or brokers for them."""
@@ -24,13 +24,13 @@ class Request:
     """What a plan is made for.
 
     chosen: the findings to fix. limits: of batches. margin_disk: the part of a broker's disks that stays free.
-    undo: the folder of a plan to take back; then `chosen` is ignored.
+    undo: a plan to take back; then `chosen` is ignored.
     """
 
     chosen: Chosen
     limits: Limits
     margin_disk: float = 0.2
-    undo: Path | None = None
+    undo: Undone | None = None
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Texts:
         return f"{self.label(name)}{self.text(name)}"
 
 
-def request(given: Texts, undo: Path | None = None) -> Request:
-    """What the options ask for. undo: the folder of a plan to take back. Refused for a value that is none."""
+def request(given: Texts, undo: Undone | None = None) -> Request:
+    """What the options ask for. undo: a plan to take back. Refused for a value that is none."""
     picked = [name for name in OF_FINDINGS if given.text(name)]
     if undo and picked:
         raise Refused(f"{given.named(picked[0])}: a plan that takes another one back has no choice of findings")

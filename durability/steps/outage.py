@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from durability.apply.outage_run import Entries, Known, Outcome
     from durability.apply.permissions import Asked
     from durability.apply.record import Approval, Changes
+    from durability.apply.recorded import Unfinished
     from durability.lake import Lake
     from durability.plan import Plan
     from durability.remedies.change.model import Kind
@@ -258,13 +259,30 @@ class Work:
         return Changes(lake, self.cluster, RACK_OUTAGE, OUTAGE, self.run_id, approval)
 
     @contextmanager
-    def reached(self, connect: Connect, allows: Allows) -> Iterator[Cluster]:
-        """The cluster. Refused if its Connection doesn't allow changes."""
+    def reached(self, changes: Changes, connect: Connect, allows: Allows) -> Iterator[Cluster]:
+        """The cluster. Refused if its Connection doesn't allow changes, or leads to another cluster than the one to restore.
+
+        changes: their record. If nothing is left to put back, the Connection may lead to another cluster than before.
+        """
+        from durability.apply import recorded
+
         with opened(self.cluster, changeable(self.settings, self.cluster, allows), connect) as cluster:
+            if _is_open(changes):
+                recorded.same_cluster(changes, cluster.read([]).cluster_id)
             yield cluster
 
     def known(self) -> Known:
+        """What the newest snapshot knows of the cluster."""
         return known_of(self.settings.open_lake(), whatif.newest(self.settings, self.cluster))
+
+
+def left(settings: Settings, plan: Unfinished, run_id: str) -> Work:
+    """The work on what a run left, which was killed. Replicas are moved back with the throttle that they were moved with."""
+    from durability.apply import outage_throttle
+
+    return Work(
+        settings, plan.cluster, run_id, outage_throttle.last_rate(Work(settings, plan.cluster, run_id).changes())
+    )
 
 
 def _approval(lake: Lake, cluster: str) -> Approval | None:
@@ -278,7 +296,7 @@ def _approval(lake: Lake, cluster: str) -> Approval | None:
     where = And(EqualTo("cluster", cluster), EqualTo("plan", OUTAGE), NotNull("approved_by"))
     rows = lake.scan(CHANGES, where, ["captured_at", "approved_by", "approved_at", "comment"]).to_pylist()
     last = max(rows, key=lambda row: row["captured_at"], default=None)
-    return None if last is None else Approval(last["approved_by"], last["approved_at"], last["comment"])
+    return None if last is None else Approval.of(last)
 
 
 def change(
@@ -296,7 +314,7 @@ def change(
     snapshot = whatif.newest(work.settings, work.cluster, assessed["snapshot_id"])
     known = known_for_changes(lake, snapshot, knows_racks)
     changes = work.changes()
-    with work.reached(connect, allows) as cluster, changes.claimed():
+    with work.reached(changes, connect, allows) as cluster, changes.claimed():
         held = ClaimedCluster(cluster, changes)
         outcome: Outcome = outage_run.change(held, changes, entries, known, give_up_elr, work.throttle)
     done = dict(outcome.topics)
@@ -309,9 +327,12 @@ def change(
 
 def is_open(work: Work) -> bool:
     """Has the outage, or an earlier one, changed anything that wasn't put back?"""
+    return _is_open(work.changes())
+
+
+def _is_open(changes: Changes) -> bool:
     from durability.apply import outage, outage_throttle
 
-    changes = work.changes()
     return bool(outage.open_rows(changes.state()) or outage_throttle.open_rows(changes))
 
 
@@ -324,7 +345,7 @@ def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary)
     from durability.apply.claimed import ClaimedCluster
 
     changes = work.changes()
-    with work.reached(connect, allows) as cluster:
+    with work.reached(changes, connect, allows) as cluster:
         if outage_throttle.are_over(cluster, changes):
             with changes.claimed():
                 summary.problems += outage_throttle.lift(ClaimedCluster(cluster, changes), changes)
@@ -340,7 +361,7 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
     from durability.apply.claimed import ClaimedCluster
 
     changes, known = work.changes(), work.known()
-    with work.reached(connect, allows) as cluster:
+    with work.reached(changes, connect, allows) as cluster:
         back, ready = outage_back.survey(cluster, changes, known)
         if not ready and not outage_throttle.are_over(cluster, changes):
             restored = outage_back.waiting(back)

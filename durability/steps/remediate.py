@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from durability.errors import AuditError, Refused, Unreachable
-from durability.plain import plain
+from durability.errors import Refused
 from durability.plan.plan import to_text
 from durability.report import applied, change
 from durability.report.formats.markdown import escaped
-from durability.steps import whatif
+from durability.steps import undone, whatif
 from durability.steps.change import Silent, plan_change
 from durability.steps.change_request import OF_FINDINGS, Texts, request
 from durability.steps.collect import Connect
@@ -29,14 +27,11 @@ from durability.steps.summary import StepSummary, counted
 if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
     from durability.apply.permissions import Asked
-    from durability.apply.record import Approval, Changes, Unfinished
+    from durability.apply.record import Approval, Changes
     from durability.apply.run import Outcome
-    from durability.lake import Lake
 
 Allows = Callable[[str], bool]
 """Does the Connection with this id allow changes of its cluster? Refused if there is none."""
-IDLE = timedelta(minutes=30)
-"""A run that doesn't add a row for so long has ended: it renews its claim, and Airflow tries a failed task again sooner."""
 POLL_SECONDS = 10.0
 """Between two looks at a batch that is copied."""
 
@@ -149,13 +144,13 @@ def plan(
     if params["plan"]:
         place = applied.find(settings.out, params["plan"], cluster)
     else:
-        undo = applied.find(settings.out, params["undo"], cluster) if params["undo"] else None
+        undo = undone.find(settings, params["undo"], "undo ", cluster) if params["undo"] else None
         texts = Texts(lambda name: str(params[name] if params[name] is not None else "").strip(), "{} ".format)
         asked = request(texts, undo)
         if undo is None:
             snapshot = whatif.newest(settings, cluster)
         else:
-            of_cluster = source(settings, change.read(undo)["cluster"])
+            of_cluster = source(settings, undo.cluster)
             snapshot = read_again(settings, of_cluster, connect, StepSummary())
         place = plan_change(settings, snapshot, asked, evaluate, Silent(), scratch)
     return applied.brief(change.read(place), place)
@@ -249,49 +244,3 @@ def restore(application: Application, connect: Connect, allows: Allows) -> list[
     found = changeable(application.settings, application.planned["cluster"], allows)
     with connected(str(found["name"]), connect(str(found["connection"]))) as cluster:
         return run.restore(cluster, application.changes())
-
-
-def restore_left(settings: Settings, run_id: str, connect: Connect, allows: Allows, summary: StepSummary) -> int:
-    """`restore` for every plan whose run was killed, once nothing has happened for IDLE. Returns how many there were.
-
-    A cluster whose Connection doesn't allow changes is reported. Unreachable, after all others were tried, if a cluster didn't
-    answer: a later run tries again.
-    """
-    from durability.apply.record import unfinished
-    from durability.lake.change_table import REMEDIATE
-
-    lake, count, silent = settings.open_lake(), 0, []
-    for plan in unfinished(lake):
-        if plan.purpose != REMEDIATE:
-            continue
-        last, approval = _last(lake, plan)
-        if datetime.now(UTC) - last < IDLE:
-            continue
-        count += 1
-        application = Application(settings, {"cluster": plan.cluster, "plan": plan.plan}, run_id, approval)
-        try:
-            stays = restore(application, connect, allows)
-            summary.problems += [plain(f"{plan.cluster}, plan {plan.plan}: {text}") for text in stays]
-        except Unreachable as error:
-            silent.append(str(error))
-        except AuditError as error:
-            summary.problems.append(f"plan {plan.plan} was not finished, and can't be taken back: {error}")
-    summary.text = counted(count, "application") if count else ""
-    if silent:
-        raise Unreachable("; ".join(silent))
-    return count
-
-
-def _last(lake: Lake, plan: Unfinished) -> tuple[datetime, Approval | None]:
-    """When the plan's last row was written, and who approved the plan."""
-    from pyiceberg.expressions import And, EqualTo
-
-    from durability.apply.record import Approval
-    from durability.lake.change_table import CHANGES
-
-    where = And(EqualTo("cluster", plan.cluster), EqualTo("plan", plan.plan))
-    rows = lake.scan(CHANGES, where, ["captured_at", "approved_by", "approved_at", "comment"]).to_pylist()
-    last = max(rows, key=lambda row: row["captured_at"])
-    approved = last["approved_by"] is not None
-    approval = Approval(last["approved_by"], last["approved_at"], last["comment"]) if approved else None
-    return last["captured_at"], approval

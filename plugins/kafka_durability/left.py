@@ -1,4 +1,4 @@
-"""Takes back what killed runs of `remediate` left, from DAGs that run often."""
+"""Takes back what killed runs of `remediate` and `rack_outage` left, from DAGs that run often."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def allows(connection: str) -> bool:
 
 
 class RestoreLeftOperator(Step):
-    """Takes back what killed applications left, on clusters whose Connections allow changes. Returns how many there were."""
+    """Takes back what killed runs changed, on clusters whose Connections allow changes. Returns of how many plans."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
-        from durability.steps import remediate
+        from durability.steps import left
 
-        return remediate.restore_left(settings, run_of(context), connect, allows, summary)
+        return left.restore(settings, run_of(context), connect, allows, summary)

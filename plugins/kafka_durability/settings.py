@@ -105,15 +105,29 @@ def loss_params() -> dict[str, Param]:
     }
 
 
+def change_params(what: str) -> dict[str, Param]:
+    """What the forms of DAGs that change a cluster have in common. what: is rejected without an answer."""
+    return {
+        "cluster": Param(
+            None,
+            type=["null", "string"],
+            description="The cluster; may be empty if the lake has only one, and nothing is changed",
+        ),
+        "approve_within": Param(
+            12, type="integer", minimum=1, maximum=72, description=f"With apply: hours, then the {what} is rejected"
+        ),
+    }
+
+
 def remediate_params() -> dict[str, Param]:
     """The form of `remediate`: what is planned, and whether and how it is applied."""
 
     def text(about: str, **more: Any) -> Param:
         return Param(None, type=["null", "string"], description=about, **more)
 
-    plan_id = {"pattern": "^[0-9A-Za-z-]{1,60}$"}
+    common, plan_id = change_params("plan"), {"pattern": "^[0-9A-Za-z-]{1,60}$"}
     return {
-        "cluster": text("The cluster; may be empty if the lake has only one, and nothing is applied"),
+        "cluster": common["cluster"],
         "plan": text("The id of a plan in the out folder; empty: make one", **plan_id),
         "undo": text("The id of a plan to take back, by a new plan", **plan_id),
         "findings": text("Ids of findings, separated by commas; empty: all open ones"),
@@ -139,9 +153,7 @@ def remediate_params() -> dict[str, Param]:
             maximum=7_200,
             description="With apply: a batch that takes longer is stopped",
         ),
-        "approve_within": Param(
-            12, type="integer", minimum=1, maximum=72, description="With apply: hours, then the plan is rejected"
-        ),
+        "approve_within": common["approve_within"],
     }
 
 
@@ -153,14 +165,12 @@ def approve_params() -> dict[str, Param]:
 
 def outage_params() -> dict[str, Param]:
     """The form of `rack_outage`: which rack is lost, and whether topics are changed."""
-    optional = ["null", "string"]
+    common = change_params("change")
     return {
-        "cluster": Param(
-            None,
-            type=optional,
-            description="The cluster; may be empty if the lake has only one, and nothing is changed",
+        "cluster": common["cluster"],
+        "rack": Param(
+            None, type=["null", "string"], description="The lost rack; empty: look twice which ones are lost"
         ),
-        "rack": Param(None, type=optional, description="The lost rack; empty: look twice which ones are lost"),
         "apply": Param(False, type="boolean", description="Change topics that reject writes, after an approval"),
         "give_up_elr": Param(False, type="boolean", description="The approval's form has give_up_elr ticked at first"),
         "throttle": Param(
@@ -169,9 +179,7 @@ def outage_params() -> dict[str, Param]:
             minimum=1,
             description="Bytes per second and broker for replicas that are added or moved back; empty: no throttle",
         ),
-        "approve_within": Param(
-            12, type="integer", minimum=1, maximum=72, description="With apply: hours, then the change is rejected"
-        ),
+        "approve_within": common["approve_within"],
     }
 
 

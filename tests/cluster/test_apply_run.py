@@ -9,7 +9,8 @@ import pytest
 from durability.apply.cluster import Resource, ResourceType, TopicPartition
 from durability.apply.kafka import connected
 from durability.apply.plan_files import PlanFiles
-from durability.apply.record import Changes, unfinished
+from durability.apply.record import Changes
+from durability.apply.recorded import unfinished
 from durability.apply.run import Options, apply, restore
 from durability.embedded_kafka import seed
 from durability.remedies.change.model import MIN_ISR, Move, Setting, Step

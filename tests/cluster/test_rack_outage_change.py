@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from durability.apply import outage_run, outage_throttle
-from durability.apply.record import Approval
+from durability.apply.record import BEGIN, Approval
 from durability.embedded_kafka import seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
@@ -50,7 +50,7 @@ class Outage:
             topic: [{"setting": MIN, "step": step, "now": 2, "now_source": source}] for topic, source in sources.items()
         }
         changes = self.work.changes()
-        with self.work.reached(self.connect, self.allows) as cluster, changes.claimed():
+        with self.work.reached(changes, self.connect, self.allows) as cluster, changes.claimed():
             outcome = outage_run.change(cluster, changes, entries, self.work.known(), False, self.work.throttle)
         assert not outcome.failed
         return dict(outcome.topics)
@@ -67,7 +67,7 @@ class Outage:
         return self.ready() and outage.restore(self.work, self.connect, self.allows, StepSummary())
 
     def partition(self, topic):
-        with self.work.reached(self.connect, self.allows) as cluster:
+        with self.work.reached(self.work.changes(), self.connect, self.allows) as cluster:
             return cluster.read([topic]).partitions[topic, 0]
 
     def described(self, topic):
@@ -84,7 +84,7 @@ class Outage:
     def states(self):
         rows = self.lake.scan(CHANGES).to_pylist()
         assert {row["approved_by"] for row in rows} == {"ann"}
-        return {row.state for row in self.work.changes().state().values()}
+        return {row.state for row in self.work.changes().state().values() if row.kind != BEGIN}
 
 
 @pytest.fixture

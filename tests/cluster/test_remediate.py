@@ -1,4 +1,4 @@
-"""The DAG remediate: planned and proven, approved by a person, applied to real brokers, and verified."""
+"""The DAG remediate: planned and proven, approved by a person, applied to real brokers under an application, and verified."""
 
 from __future__ import annotations
 
@@ -13,34 +13,49 @@ from durability.lake.change_table import CHANGES
 from durability.report import change
 from durability.topology import validate
 from tests import ROOT
+from tests.support.acked_writer import AckedWriter
 from tests.support.approval import run_approved
 from tests.support.lake import accepted
 from tests.support.schemas import problems
 
-TOPIC = "remediated"
+MIN = "min.insync.replicas"
+TOPICS = [
+    seed.Topic("remediated.one", ((1,), (3,)), {MIN: "1"}),
+    seed.Topic("remediated.two", ((1, 2), (2, 3)), {MIN: "2"}),
+    seed.Topic("remediated.spread", ((1, 4, 2), (3, 2, 5)), {MIN: "2"}),
+    seed.Topic("remediated.above", ((2, 1), (5, 3)), {MIN: "3"}),
+]
+UNRACKED = 6
 
 
 @pytest.fixture
-def topic(kafka):
-    """A topic of one replica, removed at the end: other tests expect that no topic has all its replicas in one rack."""
-    seed.create_topics(kafka, [seed.Topic(TOPIC, ((1,), (3,)), {"min.insync.replicas": "1"})])
-    seed.produce(kafka, TOPIC, ["one", "two", "three"])
-    kafka.wait_for_full_isr()
-    yield
-    with kafka.admin() as admin:
-        admin.delete_topics([TOPIC])
+def topics(kafka):
+    """Topics with a finding each, and a broker without a rack. Both are as before at the end: other tests count on the racks."""
+    settings = kafka._node(UNRACKED).home / "server.properties"
+    before = settings.read_text()
+    settings.write_text("".join(line for line in before.splitlines(keepends=True) if "broker.rack" not in line))
+    try:
+        kafka.roll([UNRACKED])
+        seed.create_topics(kafka, TOPICS)
+        kafka.wait_for_full_isr()
+        yield
+        with kafka.admin() as admin:
+            admin.delete_topics([topic.name for topic in TOPICS])
+    finally:
+        settings.write_text(before)
+        kafka.roll([UNRACKED])
 
 
-def seen(connection: dict) -> tuple[dict, list[str]]:
-    """The topic as the cluster states it now, and the names of settings that it and the brokers have of their own."""
+def seen(connection: dict) -> tuple[list[dict], list[str]]:
+    """The topics as the cluster states them now, and the names of settings that they and the brokers have of their own."""
     document = collect("eu", connection).document
-    [found] = [topic for topic in document["topics"] if topic["name"] == TOPIC]
-    sources = [one["config_sources"] for one in (found, *document["brokers"])]
+    found = [topic for topic in document["topics"] if topic["name"].startswith("remediated.")]
+    sources = [one["config_sources"] for one in (*found, *document["brokers"])]
     return found, [name for one in sources for name, source in one.items() if source != "default"]
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("topic")
+@pytest.mark.usefixtures("topics")
 def test_a_plan_changes_nothing_when_rejected_and_fixes_its_findings_when_approved(kafka, tmp_path, monkeypatch):
     monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
     connection = {"bootstrap.servers": kafka.bootstrap}
@@ -62,24 +77,34 @@ def test_a_plan_changes_nothing_when_rejected_and_fixes_its_findings_when_approv
     for name in ("rejected", "approved"):
         (tmp_path / name).mkdir()
     asked |= {"apply": True, "throttle": 10_000_000}
-    states, _ = run_approved(tmp_path / "rejected", "remediate", asked | {"topic": TOPIC}, "Reject", {}, **environ)
+    states, _ = run_approved(
+        tmp_path / "rejected", "remediate", asked | {"topic": "remediated.*"}, "Reject", {}, **environ
+    )
     skipped = dict.fromkeys(("apply", "restore", "verify"), "skipped")
     assert states == dict.fromkeys(("run", "plan", "report", "allowed", "approve"), "success") | skipped
     assert lake.scan(CHANGES).num_rows == 0
     plan = change.read(out / "plan" / "eu")
-    assert plan["targets"] and plan["proof"]["offered"]
+    assert plan["proof"]["offered"] and plan["proof"]["remains"] == []
+    assert {step["kind"] for step in plan["steps"]} >= {"lower-min-isr", "reassign", "raise-min-isr"}
 
     form = {"comment": "at night"}
     asked |= {"plan": plan["id"]}
-    states, shown = run_approved(tmp_path / "approved", "remediate", asked, "Approve", form, **environ)
+    partitions = [(topic.name, number) for topic in TOPICS for number, _ in enumerate(topic.assignments)]
+    with AckedWriter(kafka.bootstrap, partitions) as application:
+        states, shown = run_approved(tmp_path / "approved", "remediate", asked, "Approve", form, **environ)
+        kafka.wait_until(application.accepted_by_all, "each partition accepts writes after the plan")
     assert set(states.values()) == {"success"}, states
     assert shown["defaults"] == ["Reject"] and plan["id"] in shown["subject"]
-    assert "01-reassign" in shown["body"] and "The Connection has all of them." in shown["body"]
+    assert "01-lower-min-isr" in shown["body"] and "The Connection has all of them." in shown["body"]
 
     found, own = seen(connection)
-    assert all(len(set(p["replicas"])) == 3 and sorted(p["isr"]) == sorted(p["replicas"]) for p in found["partitions"])
-    assert found["configs"]["min.insync.replicas"] == "2"
-    assert "min.insync.replicas" in own and not [name for name in own if "throttled" in name]
+    racks = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2"}
+    for partition in (partition for topic in found for partition in topic["partitions"]):
+        assert sorted(racks[broker] for broker in partition["replicas"]) == ["az1", "az2", "az3"]
+        assert sorted(partition["isr"]) == sorted(partition["replicas"])
+    assert [topic["configs"][MIN] for topic in found] == ["2"] * len(TOPICS)
+    assert MIN in own and not [name for name in own if "throttled" in name]
+    assert (application.refused(), application.lost()) == ([], set())
 
     rows = lake.scan(CHANGES).to_pylist()
     assert {row["kind"] for row in rows} >= {"claim", "reassign", "throttle", "set-config"}
@@ -90,4 +115,4 @@ def test_a_plan_changes_nothing_when_rejected_and_fixes_its_findings_when_approv
     assert problems("plan-applied", applied) == []
     assert (applied["plan"], applied["approved_by"]) == (plan["id"], "anna")
     assert applied["done"] == [step["id"] for step in plan["steps"]]
-    assert {t["id"] for t in applied["targets"] if t["state"] == "gone"} >= set(plan["proof"]["mends"])
+    assert {t["state"] for t in applied["targets"]} == {"gone"}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from durability.cli.app import app
 from tests import ROOT
 
 
@@ -68,6 +71,15 @@ def test_a_mistyped_option_is_refused_by_name(copy):
     done = make(copy, "audit", "BOOTSTRP=broker:9092")
     assert (done.returncode, done.stdout) == (2, "")
     assert "unknown option BOOTSTRP; there are BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY" in done.stderr
+
+
+def test_every_variable_of_a_command_is_an_option_of_make():
+    text = (ROOT / "Makefile").read_text()
+    exported, options = (set(re.search(f"(?m)^{name} (.*)$", text)[1].split()) for name in ("export", "OPTIONS :="))
+    commands = get_command(app).commands
+    for name in re.findall(r"-m durability.cli ([a-z-]+)", text):
+        variables = {option.envvar for option in getattr(commands.get(name), "params", ()) if option.envvar}
+        assert variables <= exported & options, name
 
 
 def test_a_missing_python_is_said_with_the_command_that_installs_it(copy):

@@ -75,19 +75,20 @@ class MemoryLake:
     def append(self, table, added: pa.Table) -> None:
         self.rows += added.cast(table.arrow).to_pylist()
 
-    def scan(self, table, where):
-        wanted = _equal(where)
+    def scan(self, table, where, columns=None):
+        wanted = equal(where)
         rows = [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
-        return SimpleNamespace(to_pylist=lambda: [dict(row) for row in rows])
+        return SimpleNamespace(to_pylist=lambda: [{name: row[name] for name in columns or row} for row in rows])
 
     def states(self) -> dict[str, str]:
         """The newest state by change, without rows that change nothing."""
         return {row["change"]: row["state"] for row in self.rows if row["kind"] not in ("claim", "begin", "stop")}
 
 
-def _equal(where) -> dict[str, str]:
+def equal(where) -> dict[str, str]:
+    """The values that a condition asks for, by column."""
     if hasattr(where, "left"):
-        return _equal(where.left) | _equal(where.right)
+        return equal(where.left) | equal(where.right)
     return {where.term.name: where.literal.value} if isinstance(where, EqualTo) else {}
 
 

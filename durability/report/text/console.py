@@ -15,6 +15,7 @@ from durability.report.words import cause_title, clipped, clipped_script, is_scr
 WIDTH = 110
 FAILURES, GAPS, NAMED = 4, 3, 3
 REMEDIATION = 1300  # characters: a reassignment with its verification, and the step before it
+PLAN = "To plan the changes that fix findings, run kafka-durability plan (make plan) with the same options."
 BOLD, DIM = "1", "2"
 TONES = {"critical": "31;1", "warning": "33;1", "unknown": "35;1", "good": "32;1"}
 COLOURS = {"critical": "31", "warning": "33", "info": "34", "unknown": "35"}
@@ -53,6 +54,8 @@ def summary_text(document: Mapping[str, Any], paths: Iterable[Path | str], *, co
     lines += _failures(causes, paint)
     lines += _unknown(causes, run["snapshots"], paint)
     lines += ["", paint("Reports", BOLD), *(f"  {plain(str(path))}" for path in paths)]
+    if summary["outcomes"]["FAIL"]:
+        lines += ["", PLAN]
     return "\n".join(lines) + "\n"
 
 

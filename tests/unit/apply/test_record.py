@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from durability.apply import record
-from durability.apply.record import LEASE, THROTTLE, Approval, Changes, Unfinished, unfinished
+from durability.apply.record import LEASE, THROTTLE, Approval, Changes
+from durability.apply.recorded import Unfinished, unfinished
 from durability.errors import Unreachable
 from durability.lake.change_table import CHANGES
 from tests.support.fake_cluster import MemoryLake
@@ -143,6 +144,31 @@ def test_a_run_that_failed_with_open_changes_keeps_its_claim_for_its_next_try():
     with again.claimed(), pytest.raises(Unreachable):
         changes(lake, "r2").claim()
     changes(lake, "r2").claim()
+
+
+def test_only_plans_that_may_be_open_are_read_whole():
+    lake, whole = MemoryLake(), []
+    value = {"topic": "t", "name": "n", "value": "1", "until": "2"}
+    for plan in ("complete", "killed"):
+        run = changes(lake, plan=plan)
+        run.claim()
+        run.intend("1", "1", "set-config", ["t"], [value], [value])
+        run.done("1")
+        if plan == "complete":
+            run.intend("2", "2", "set-config", ["t"], [value], [value | {"until": None}])
+            run.done("2")
+            run.release()
+        else:  # with a value that a second change was to replace
+            later(lake, LEASE)
+    scan = lake.scan
+    lake.scan = lambda table, where, columns=None: whole.append(columns is None) or scan(table, where, columns)
+    [left] = unfinished(lake)
+    assert (left.plan, [row.change for row in left.rows], whole) == ("killed", ["1"], [False, True])
+    assert left.last == max(row["captured_at"] for row in lake.rows if row["plan"] == "killed")
+    with (again := changes(lake, "r2", plan="killed")).claimed():
+        again.undone("1")
+    whole.clear()
+    assert unfinished(lake) == [] and whole == [False]  # the claim of the killed run has ended, too
 
 
 def test_the_newest_row_counts_though_the_clock_of_its_host_is_behind():

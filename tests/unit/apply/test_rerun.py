@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from durability.apply import record
+from durability.apply import record, recorded
 from durability.apply.cluster import Replicas, TopicPartition
 from durability.apply.record import REASSIGN, SET_CONFIG, Changes
 from durability.apply.run import apply, restore
@@ -83,8 +83,8 @@ def test_a_stop_that_could_not_be_taken_back_stays_a_stop_until_restore_ended_it
         assert (outcome.done[-1], outcome.stopped, outcome.why) == ("2-reassign", "3-reassign", OFFLINE)
     assert made(kafka).count("move a-1 [2, 3, 5]") == 1 and placed(kafka) == {**BEFORE, A0: FINAL[A0]}
     assert not throttled(kafka) and kafka.settings[A] == {MIN_ISR: "3"}
-    assert [open.plan for open in record.unfinished(lake)] == ["p"]
-    assert restore(kafka, changes(lake)) == [] and record.unfinished(lake) == []
+    assert [open.plan for open in recorded.unfinished(lake)] == ["p"]
+    assert restore(kafka, changes(lake)) == [] and recorded.unfinished(lake) == []
     assert applied(kafka, lake).stopped is None and is_final(kafka)
 
 
@@ -134,7 +134,7 @@ def test_a_min_isr_that_was_put_back_is_not_lowered_again_once_nothing_moves():
     outcome = applied(kafka, lake)
     assert outcome.stopped is None and is_final(kafka) and "1-lower-min-isr" in outcome.done
     assert f"topic:a {MIN_ISR}=2" not in kafka.made
-    assert sorted(applied(kafka, lake).done) == [step.id for step in steps()] and record.unfinished(lake) == []
+    assert sorted(applied(kafka, lake).done) == [step.id for step in steps()] and recorded.unfinished(lake) == []
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
@@ -168,7 +168,7 @@ def test_a_min_isr_is_lowered_again_only_for_topics_that_still_move(interrupted)
     kafka.made.clear()
     assert applied(kafka, lake, of).stopped is None
     lowered = [f"topic:c {MIN_ISR}=2", "move c-0 [1, 2, 3]", f"topic:c {MIN_ISR}=3"]
-    assert made(kafka) == lowered and record.unfinished(lake) == []
+    assert made(kafka) == lowered and recorded.unfinished(lake) == []
 
 
 def test_a_min_isr_that_a_partition_enforces_is_not_lowered():
@@ -179,7 +179,7 @@ def test_a_min_isr_that_a_partition_enforces_is_not_lowered():
         "1-lower-min-isr",
         "stale: a-2 enforces 3, and would enforce 2. Make a new plan",
     )
-    assert made(kafka) == [] and restore(kafka, changes(lake)) == [] and record.unfinished(lake) == []
+    assert made(kafka) == [] and restore(kafka, changes(lake)) == [] and recorded.unfinished(lake) == []
 
 
 @pytest.mark.parametrize("final", ["3", None], ids=["own value", "inherited"])
@@ -229,12 +229,12 @@ def test_a_complete_plan_is_refused_once_others_changed_what_it_made():
 
 def test_what_was_done_to_one_cluster_is_not_taken_back_on_another():
     kafka, lake, other = cluster(copied=5), MemoryLake(), cluster(cluster_id="other")
-    assert killed(kafka, lake, Life(57)) and kafka.partitions[A0].moving
+    assert killed(kafka, lake, Life(60)) and kafka.partitions[A0].moving
     other.settings[A][MIN_ISR] = "2"
     pass_by(lake)
     with pytest.raises(Refused, match="its Kafka cluster id is other, and plan p changed kafka"):
         restore(other, changes(lake, "upkeep"))
-    assert other.made == [] and record.unfinished(lake, "eu") == []  # its claim is kept for another try
+    assert other.made == [] and recorded.unfinished(lake, "eu") == []  # its claim is kept for another try
     pass_by(lake)
     other.settings[A][MIN_ISR] = "3"
     new = Changes(lake, "eu", "remediate", "q", "r2", None)  # the Connection leads to the new cluster for good
@@ -244,7 +244,7 @@ def test_what_was_done_to_one_cluster_is_not_taken_back_on_another():
 
 def test_no_plan_is_applied_while_another_one_is_not_taken_back():
     kafka, lake = cluster(copied=5), MemoryLake()
-    assert killed(kafka, lake, Life(57))
+    assert killed(kafka, lake, Life(60))
     pass_by(lake)
     made_until_now = list(kafka.made)
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from durability.apply import preflight, record, settings, take_back, throttles, watch
+from durability.apply import preflight, record, recorded, settings, take_back, throttles, watch
 from durability.apply.cluster import Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.plan_files import PlanFiles
 from durability.apply.record import Approval, Changes
@@ -119,7 +119,7 @@ def test_a_plan_is_applied_throttled_and_its_record_is_complete():
     assert states == {step.id: "done" for step in steps()}
     assert {(row["approved_by"], row["comment"]) for row in lake.rows} == {("ann", "go")}
     assert "3-reassign: 0 of 2 partitions, 80 bytes to copy" in lines
-    assert record.unfinished(lake) == [] and restore(kafka, changes(lake)) == []
+    assert recorded.unfinished(lake) == [] and restore(kafka, changes(lake)) == []
 
 
 def kill_points() -> int:
@@ -160,7 +160,7 @@ def test_a_run_killed_at_any_call_is_finished_by_the_next_and_no_step_is_made_tw
         outcome = applied(kafka, lake)
         assert outcome.stopped is None and is_final(kafka), point
         assert sorted(made(kafka)) == sorted(MADE), point
-        assert record.unfinished(lake) == []
+        assert recorded.unfinished(lake) == []
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -174,7 +174,7 @@ def test_a_run_killed_at_any_call_is_taken_back_and_can_be_applied_again(after):
         assert all(placed(kafka)[name] in (old[name], new[name]) for name in old), point
         assert kafka.settings[A] == {MIN_ISR: "3"}, point
         assert kafka.settings[C].get(UNCLEAN) in ("true", None)
-        assert record.unfinished(lake) == [] and restore(kafka, changes(lake)) == []
+        assert recorded.unfinished(lake) == [] and restore(kafka, changes(lake)) == []
         assert applied(kafka, lake).stopped is None and is_final(kafka), point
 
 
@@ -212,7 +212,7 @@ def test_runs_and_restores_killed_again_and_again_end_as_planned():
             assert not left or (kafka.lag and restore(kafka, changes(lake)) == []), seed
             assert not throttled(kafka) and kafka.settings[A] == {MIN_ISR: "3"}, seed
         assert applied(kafka, lake).stopped is None and is_final(kafka), seed
-        assert set(made(kafka)) >= set(MADE) and record.unfinished(lake) == [], seed
+        assert set(made(kafka)) >= set(MADE) and recorded.unfinished(lake) == [], seed
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -241,7 +241,7 @@ def test_what_fails_and_what_others_change_at_any_time_leaves_nothing_behind():
                 _recover(kafka)
         _recover(kafka)
         left = restore(kafka, changes(lake))
-        assert not [text for text in left if "next restore" in text] and record.unfinished(lake) == [], seed
+        assert not [text for text in left if "next restore" in text] and recorded.unfinished(lake) == [], seed
         kept = {
             (resource, name): value for resource, values in throttled(kafka).items() for name, value in values.items()
         }
@@ -291,12 +291,12 @@ def _recover(kafka):
 def test_a_killed_run_that_nobody_repeats_is_found_once_its_claim_is_over(monkeypatch):
     kafka, lake = cluster(), MemoryLake()
     assert killed(kafka, lake, Life(40))
-    assert record.unfinished(lake) == []
+    assert recorded.unfinished(lake) == []
     with pytest.raises(Unreachable, match="run r changes it now, by plan p"):
         restore(kafka, changes(lake, "upkeep"))
     monkeypatch.setattr(record, "LEASE", record.timedelta(0))
-    assert record.unfinished(lake, "eu") == [record.Unfinished("eu", "remediate", "p")]
-    assert record.unfinished(lake, "us") == []
+    assert recorded.unfinished(lake, "eu") == [recorded.Unfinished("eu", "remediate", "p")]
+    assert recorded.unfinished(lake, "us") == []
     monkeypatch.setattr(record, "LEASE", record.timedelta(minutes=15))
     lake.rows = [row | {"captured_at": row["captured_at"] - record.timedelta(minutes=16)} for row in lake.rows]
     assert restore(kafka, changes(lake, "upkeep")) == [] and not throttled(kafka)
@@ -444,11 +444,11 @@ def test_a_partition_that_falls_under_its_min_isr_stops_it_and_earlier_batches_s
         "min.insync.replicas of topic a stays 2: a-0 has replicas 1 out of sync. The next restore looks again",
         "broker 1 is down: its throttle stays until the next restore",
     ]
-    assert [open.plan for open in record.unfinished(lake)] == ["p"]
+    assert [open.plan for open in recorded.unfinished(lake)] == ["p"]
     kafka.live |= {1}
     for name, now in kafka.partitions.items():
         kafka.partitions[name] = replace(now, isr=now.replicas)
-    assert restore(kafka, changes(lake)) == [] and not throttled(kafka) and record.unfinished(lake) == []
+    assert restore(kafka, changes(lake)) == [] and not throttled(kafka) and recorded.unfinished(lake) == []
     assert kafka.settings[A] == {MIN_ISR: "3"}
 
 
@@ -465,7 +465,7 @@ def test_a_lost_target_broker_stops_it():
     rates = set()
     on(kafka, "sizes", lambda: rates.update(v for values in throttled(kafka).values() for v in values.values()), nth=3)
     assert applied(kafka, lake, options=replace(QUICK, throttle=900)).stopped is None
-    assert is_final(kafka) and record.unfinished(lake) == [] and "900" in rates and "500" not in rates
+    assert is_final(kafka) and recorded.unfinished(lake) == [] and "900" in rates and "500" not in rates
 
 
 def test_without_a_quorum_nothing_is_taken_back_until_it_leads_again():
@@ -490,7 +490,7 @@ def test_a_move_whose_cancellation_would_leave_too_few_in_sync_goes_on_until_a_l
         " restore looks again",
         "min.insync.replicas of topic a stays 2: a-0 has replicas 2 out of sync. The next restore looks again",
     ]
-    assert not throttled(kafka) and [open.plan for open in record.unfinished(lake)] == ["p"]
+    assert not throttled(kafka) and [open.plan for open in recorded.unfinished(lake)] == ["p"]
     kafka.partitions[A0] = replace(lost, isr=(1, 2, 4))
     assert (
         restore(kafka, changes(lake)) == [] and placed(kafka)[A0] == (1, 2, 4) and lake.states()["2-reassign"] == "done"
@@ -506,7 +506,7 @@ def test_what_others_change_meanwhile_is_left_and_told():
     assert outcome.left == [told] and outcome.stopped == "3-reassign"
     assert outcome.why == f"broker 4 has {RATE}=999, which this plan didn't set"
     assert throttled(kafka) == {broker: {RATE: "999"}} and lake.states()["throttle:2-reassign"] == "left"
-    assert restore(kafka, changes(lake)) == [] and record.unfinished(lake) == []
+    assert restore(kafka, changes(lake)) == [] and recorded.unfinished(lake) == []
     del kafka.settings[broker]
     on(kafka, "sizes", lambda: kafka.partitions.update({theirs: Replicas((1, 2, 3, 9), (1, 2, 3), 1, (), (9,))}), nth=2)
     outcome = stopped(kafka, lake)
@@ -650,7 +650,7 @@ def test_a_change_that_the_cluster_refuses_stops_it_and_what_was_made_is_taken_b
     assert outcome.stopped == step and why in outcome.why and outcome.left == []
     assert not throttled(kafka) and placed(kafka)[B0] == (1, 2, 3) and kafka.settings[A] == {MIN_ISR: "3"}
     assert restore(kafka, changes(lake)) == []
-    assert record.unfinished(lake) == []
+    assert recorded.unfinished(lake) == []
 
 
 def test_a_leader_that_cannot_be_elected_stops_it_and_the_election_is_not_taken_back():
@@ -659,7 +659,7 @@ def test_a_leader_that_cannot_be_elected_stops_it_and_the_election_is_not_taken_
     outcome = stopped(kafka, lake, plan(Step("1-elect-leaders", "elect-leaders", "", elections=(("c", 0), ("b", 0)))))
     assert outcome.why == "the preferred leader can't be elected of c-0 (PREFERRED_LEADER_NOT_AVAILABLE)"
     assert restore(kafka, changes(lake)) == []
-    assert record.unfinished(lake) == []
+    assert recorded.unfinished(lake) == []
 
 
 def test_steps_that_need_a_broker_wait_for_it_and_others_do_not():

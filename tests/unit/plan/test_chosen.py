@@ -38,7 +38,7 @@ def test_findings_are_chosen_by_id_control_and_topic(chosen, ids):
 
 
 def asked(**values):
-    return request(Given(values))
+    return request(Given(values), None)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,6 @@ def asked(**values):
         ({"batch_bytes": "5XB"}, "for instance 500GB"),
         ({"batch_bytes": "0"}, "for instance 500GB"),
         ({"margin_disk": "101"}, "from 0 to 100"),
-        ({"undo": "/nowhere"}, "no such folder"),
-        ({"undo": "/tmp", "control": "rack-loss"}, "no choice of findings"),
     ],
 )
 def test_an_option_that_means_nothing_is_refused(values, says):

@@ -176,9 +176,12 @@ def test_the_page_has_the_findings_and_the_brokers_before_and_after(tmp_path):
     assert "fixed" in fixed and "&lt;script&gt;" in remains
     content = report.read(place)
     for broker, replicas in content["load"]["after"].items():
-        [row] = [row for row in rows if f'<th scope="row">{broker}</th>' in row]
+        [row] = [row for row in rows if f'<th scope="row" data-label="Broker">{broker}</th>' in row]
         numbers = re.sub(r"<[^>]+>", " ", row).split()
         assert numbers[:3] == [broker, str(content["load"]["before"][broker]), str(replicas)]
+    # On a phone, the rows are cards: without the table's head, each number needs its own label.
+    assert page.count("<table") == page.count('<table class="stack">')
+    assert not re.findall(r'<td class="num[^">]*"(?! data-label=)', page)
 
 
 def test_the_page_of_a_refuted_plan_says_why(tmp_path):

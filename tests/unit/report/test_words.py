@@ -72,6 +72,7 @@ def test_a_lost_controller_quorum_comes_before_all_else():
     assert first.details[1].startswith("9 of 9 topics have critical findings: 9 with offline partitions now")
     summary = console.summary_text(document, [])
     assert summary.index("Start voters 1 and 4") < summary.index("Rack az1 down")
+    assert summary.endswith(f"{console.PLAN}\n") and console.PLAN not in console.summary_text(findings_json([]), [])
 
 
 def test_what_is_down_is_named_right_after_what_it_does():

@@ -13,7 +13,7 @@ from durability.errors import Refused
 from durability.plan.chosen import Chosen
 from durability.remedies.change.model import Limits
 from durability.report import change as report
-from durability.steps import audit, change
+from durability.steps import audit, change, undone
 from durability.steps.change_request import Request
 from durability.steps.judged import Judged
 from durability.steps.settings import Settings
@@ -110,7 +110,7 @@ def test_a_plan_of_a_document_and_the_way_back(plan, tmp_path):
         subprocess.run(["bash", "-n", script], check=True)
 
     # A plan from there to here, and a folder that was edited.
-    way_back = report.read(plan({**planned, "cluster": {**planned["cluster"]}}, undo=place))
+    way_back = report.read(plan({**planned, "cluster": {**planned["cluster"]}}, undo=undone.of_folder(place)))
     assert way_back["undoes"] == content["id"] != way_back["id"]
     assert way_back["proof"]["offered"], way_back["proof"]
     own = tmp_path / "out" / "plan" / "eu"

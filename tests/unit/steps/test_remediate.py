@@ -15,12 +15,12 @@ from durability.apply import kafka, plan_files, preflight, run
 from durability.apply.permissions import Authorized, Operation
 from durability.apply.record import THROTTLE, Approval, Changes
 from durability.errors import Refused, Unreachable
-from durability.lake.change_table import RACK_OUTAGE, REMEDIATE
+from durability.lake.change_table import REMEDIATE
 from durability.lake.tables import VERDICTS
 from durability.plan.lose import Item
 from durability.remedies.change.proof import Proof
 from durability.report import applied, change
-from durability.steps import evaluate, remediate, verified
+from durability.steps import evaluate, left, remediate, verified
 from durability.steps.judged import Judged
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -108,7 +108,7 @@ def test_a_plan_is_made_as_the_form_says_or_is_the_one_that_it_names(settings, m
     (of, request), (of_undo, undo) = asked
     assert (of, request.chosen.findings, request.chosen.avoid) == ("us", ("a", "b"), (Item("broker", "3"),))
     assert (request.limits.partitions, request.limits.bytes, request.margin_disk) == (7, 2 * 10**9, 0.0)
-    assert (of_undo, undo.undo.name) == (f"{CLUSTER} now", "p-1")
+    assert (of_undo, undo.undo.id) == (f"{CLUSTER} now", "p-1")
     with pytest.raises(Refused, match="findings nowhere: a plan that takes another one back"):
         remediate.plan(settings, PARAMS | {"undo": "p-1", "findings": "nowhere"}, None, None, tmp_path)
 
@@ -218,7 +218,7 @@ def test_the_approved_plan_is_applied_to_its_cluster_with_the_throttle_of_the_fo
 
 
 def test_what_killed_runs_left_is_taken_back_where_connections_allow_it(settings, lake, connected, monkeypatch):
-    for cluster, purpose in ((CLUSTER, REMEDIATE), ("us", REMEDIATE), ("asia", REMEDIATE), ("asia", RACK_OUTAGE)):
+    for cluster, purpose in ((CLUSTER, REMEDIATE), ("us", REMEDIATE), ("asia", REMEDIATE)):
         changes = Changes(lake, cluster, purpose, f"plan-{purpose}", "killed", ANNA)
         with changes.claimed():
             changes.intend("01", "t", THROTTLE, [], [], [])
@@ -233,10 +233,10 @@ def test_what_killed_runs_left_is_taken_back_where_connections_allow_it(settings
     monkeypatch.setattr(run, "restore", restore)
     own = Settings(**{**vars(settings), "lake": lake.location})
     # Airflow may try the task again.
-    assert remediate.restore_left(own, "pulse", lambda name: {}, allowed, summary) == 0 and not restored
-    monkeypatch.setattr(remediate, "IDLE", timedelta())
+    assert left.restore(own, "pulse", lambda name: {}, allowed, summary) == 0 and not restored
+    monkeypatch.setattr(left, "IDLE", timedelta())
     with pytest.raises(Unreachable, match="asia doesn't answer"):
-        remediate.restore_left(own, "pulse", lambda name: {}, allowed, summary)
+        left.restore(own, "pulse", lambda name: {}, allowed, summary)
     assert restored == [("asia", REMEDIATE, ANNA), (CLUSTER, REMEDIATE, ANNA)]
     assert summary.problems == [
         "eu payments, plan plan-remediate: broker 3 has another throttle",

@@ -1,0 +1,169 @@
+"""What the record of changes says of plans as a whole: which are to be finished or taken back, and what was before one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from durability.apply.record import (
+    BEGIN,
+    CLAIM,
+    REASSIGN,
+    SET_CONFIG,
+    THROTTLE,
+    Approval,
+    Changes,
+    Row,
+    is_open,
+    live_claims,
+    newest,
+    scan,
+    unended,
+)
+from durability.errors import Refused
+from durability.lake.change_table import CHANGES, DONE, INTENDED, RACK_OUTAGE, REMEDIATE
+from durability.plain import plain
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A plan that was applied, or a part of it.
+
+    before: `placements` and `settings` of what it changed, in the form of before.json. findings: ids of those that the plan was
+    for, or improved. changed_at: when its last row was written.
+    """
+
+    cluster: str
+    kafka_cluster_id: str | None
+    before: Mapping[str, Any]
+    findings: frozenset[str]
+    changed_at: datetime
+
+
+VALUES = (REASSIGN, SET_CONFIG)
+"""Kinds of changes that a rack outage puts back at its end."""
+STATES = tuple(name for name, _ in CHANGES.columns if name not in ("step", "topics", "was", "becomes", "said"))
+"""Columns that state how far changes are, without their values."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A plan with changes to finish or take back.
+
+    rows: of these changes. kafka_cluster_id: Kafka's id of the cluster that was changed; None if the plan has no row of it.
+    last: when its last row was written. approval: as that row has it.
+    """
+
+    cluster: str
+    purpose: str
+    plan: str
+    rows: tuple[Row, ...] = field(default=(), compare=False, repr=False)
+    kafka_cluster_id: str | None = field(default=None, compare=False)
+    last: datetime = field(default=datetime.min.replace(tzinfo=UTC), compare=False)
+    approval: Approval | None = field(default=None, compare=False)
+
+
+def others(changes: Changes, kafka_cluster_id: str | None) -> list[Unfinished]:
+    """The other plans of the cluster with changes to finish or take back.
+
+    A plan that changed a cluster with another Kafka id is left out: the Connection led to it then.
+    """
+    own = Unfinished(changes.cluster, changes.purpose, changes.plan)
+    plans = unfinished(changes.lake, changes.cluster, claimed=True)
+    return [plan for plan in plans if plan != own and plan.kafka_cluster_id in (None, kafka_cluster_id)]
+
+
+def unfinished(lake: Lake, cluster: str | None = None, *, claimed: bool = False) -> list[Unfinished]:
+    """The plans with changes to finish or take back, by cluster and plan.
+
+    claimed: also those of clusters that a run changes now. Values are read only of plans that may have such changes: the table
+    keeps all plans for ever, and a pulse asks every few minutes.
+    """
+    rows = scan(lake, columns=STATES) if cluster is None else scan(lake, columns=STATES, cluster=cluster)
+    busy = set() if claimed else {row["cluster"] for row in live_claims(rows, datetime.now(UTC))}
+    of_plans: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: row["captured_at"]):
+        if row["cluster"] not in busy:
+            of_plans.setdefault((row["cluster"], row["purpose"], row["plan"]), []).append(row)
+    found = []
+    for names, of_plan in sorted(of_plans.items()):
+        if not _may_be_open(of_plan):
+            continue
+        state = newest(scan(lake, of_plan[0]["captured_at"], cluster=names[0], purpose=names[1], plan=names[2]))
+        # A rack outage puts its changes back after the outage, however complete they are.
+        in_outage = names[1] == RACK_OUTAGE
+        outage = {row.change for row in state.values() if in_outage and row.state == DONE and row.kind in VALUES}
+        if opened := [row for row in state.values() if is_open(row, state) or row.change in outage]:
+            last, kafka_id = of_plan[-1], state[BEGIN].was["kafka_cluster_id"] if BEGIN in state else None
+            found.append(Unfinished(*names, tuple(opened), kafka_id, last["captured_at"], Approval.of(last)))
+    return found
+
+
+def _may_be_open(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """May a plan have changes to finish or take back? rows: of STATES, in the order in which they were written.
+
+    A value on the way to another one is open, too. Its run was killed then, so its claim has no end: `Changes.claimed`.
+    """
+    last = {row["change"]: row for row in rows if row["kind"] != CLAIM}
+    kept = (THROTTLE, *VALUES) if rows[0]["purpose"] == RACK_OUTAGE else (THROTTLE,)
+    return bool(unended(rows)) or any(
+        row["state"] == INTENDED or (row["state"] == DONE and row["kind"] in kept) for row in last.values()
+    )
+
+
+def same_cluster(changes: Changes, now: str | None) -> None:
+    """Refused unless this is the cluster that a plan changed: the Connection may lead to another one by now. now: Kafka's id."""
+    begun = changes.state().get(BEGIN)
+    if begun is not None and now != (changed := begun.was["kafka_cluster_id"]):
+        shown = "unknown" if now is None else plain(now)
+        raise Refused(
+            f"cluster {changes.cluster}: nothing is changed or taken back, because this is another cluster: its Kafka cluster id"
+            f" is {shown}, and plan {changes.plan} changed {plain(changed)}. Let the Connection lead there, and restore again"
+        )
+
+
+def plans(lake: Lake) -> list[str]:
+    """The ids of all plans with rows."""
+    from pyiceberg.expressions import EqualTo
+
+    if not lake.has(CHANGES):
+        return []
+    return sorted({row["plan"] for row in lake.scan(CHANGES, EqualTo("purpose", REMEDIATE), ["plan"]).to_pylist()})
+
+
+def plan(lake: Lake, id: str) -> Recorded | None:
+    """What the rows of a plan say; None if it has none."""
+    from pyiceberg.expressions import And, EqualTo
+
+    if not lake.has(CHANGES):
+        return None
+    rows = lake.scan(CHANGES, And(EqualTo("purpose", REMEDIATE), EqualTo("plan", id))).to_pylist()
+    if not rows:
+        return None
+    rows.sort(key=lambda row: row["captured_at"])
+    begun = [json.loads(row["was"]) for row in rows if row["kind"] == BEGIN]
+    kafka_id = begun[-1]["kafka_cluster_id"] if begun else None
+    # Rows of an earlier release name no findings.
+    findings = frozenset(id for was in begun for id in was.get("findings", ()))
+    return Recorded(rows[0]["cluster"], kafka_id, _before(rows), findings, rows[-1]["captured_at"])
+
+
+def _before(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """rows: in the order in which they were written. The first value of each setting is the one from before the plan."""
+    placements: dict[tuple[str, int], dict[str, Any]] = {}
+    settings: dict[tuple[str | None, str], dict[str, Any]] = {}
+    for row in rows:
+        if row["kind"] == REASSIGN:
+            for placed in json.loads(row["was"])["placements"]:
+                placements.setdefault((placed["topic"], placed["partition"]), placed)
+        elif row["kind"] == SET_CONFIG:
+            for setting in json.loads(row["was"]):
+                stated = {name: setting[name] for name in ("topic", "name", "value")}
+                settings.setdefault((setting["topic"], setting["name"]), stated)
+    return {"placements": [placements[key] for key in sorted(placements)], "settings": list(settings.values())}

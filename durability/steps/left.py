@@ -1,0 +1,60 @@
+"""Takes back what killed runs of `remediate` and `rack_outage` left. DAGs that run often call it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from durability.errors import AuditError, Unreachable
+from durability.plain import plain
+from durability.steps import outage, remediate
+from durability.steps.collect import Connect
+from durability.steps.remediate import Allows, Application
+from durability.steps.settings import Settings
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.apply.recorded import Unfinished
+
+IDLE = timedelta(minutes=30)
+"""A run that doesn't add a row for so long has ended: it renews its claim, and Airflow tries a failed task again sooner. A run of
+`rack_outage` may still watch: what is put back here, it finds as before."""
+
+
+def restore(settings: Settings, run_id: str, connect: Connect, allows: Allows, summary: StepSummary) -> int:
+    """Takes back the changes of every plan whose run was killed, once nothing has happened for IDLE. Returns how many there were.
+
+    Changes of a rack outage are put back as far as they can be: the rack is back, replicas are in sync, and no ELR is left.
+    A cluster whose Connection doesn't allow changes is reported. Unreachable, after all others were tried, if a cluster didn't
+    answer: a later run tries again.
+    """
+    from durability.apply.recorded import unfinished
+
+    count, silent = 0, []
+    for plan in unfinished(settings.open_lake()):
+        if datetime.now(UTC) - plan.last < IDLE:
+            continue
+        count += 1
+        try:
+            stays = _restore(settings, run_id, plan, connect, allows)
+            summary.problems += [plain(f"{plan.cluster}, plan {plan.plan}: {text}") for text in stays]
+        except Unreachable as error:
+            silent.append(str(error))
+        except AuditError as error:
+            summary.problems.append(f"plan {plan.plan} was not finished, and can't be taken back: {error}")
+    summary.text = counted(count, "application") if count else ""
+    if silent:
+        raise Unreachable("; ".join(silent))
+    return count
+
+
+def _restore(settings: Settings, run_id: str, plan: Unfinished, connect: Connect, allows: Allows) -> list[str]:
+    """Takes back one plan. Returns what stays, in sentences."""
+    from durability.lake.change_table import REMEDIATE
+
+    if plan.purpose == REMEDIATE:
+        names = {"cluster": plan.cluster, "plan": plan.plan}
+        return remediate.restore(Application(settings, names, run_id, plan.approval), connect, allows)
+    of_outage = StepSummary()
+    outage.restore(outage.left(settings, plan, run_id), connect, allows, of_outage)
+    return of_outage.problems
