@@ -70,12 +70,13 @@ def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose) -> DataFrame:
     of_clusters = clusters.select("cluster", lost["brokers"].alias("lost"), quorum_after)
     with_loss = base.join(F.broadcast(of_clusters), "cluster").withColumn("quorum_kept", F.col("quorum")["kept"])
     with_loss = with_loss.localCheckpoint()
-    return loss_views.in_views(with_loss, KEY).join(with_loss.select(*KEY, *_of_base()), [*KEY])
+    answered = loss_views.in_views(with_loss, KEY).withColumn("structural", loss_views.structural_answer())
+    return answered.join(with_loss.select(*KEY, *_of_base()), [*KEY])
 
 
 def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
     """`least` with what also holds if more is lost (`most`): what breaks without the more breaks, what holds with it holds."""
-    answers = [f"{view}_answer" for view in (loss_views.NOW, *loss_views.WITHOUT)]
+    answers = ("now_answer", "structural")
     flags = ("at_risk", "deleted", "all_lost", "data_worst")
     compared = [*answers, *flags, "leader_now", "any_lost", "quorum"]
     joined = least.join(most.select(*KEY, *(F.col(name).alias(f"most_{name}") for name in compared)), [*KEY])
@@ -122,7 +123,7 @@ def _rows(partition: DataFrame) -> DataFrame:
     columns = {
         "before": F.col("before_answer"),
         "now": F.col("now_answer"),
-        "structural": loss_views.structural_answer(),
+        "structural": F.col("structural"),
         "leader_before": F.col("leader_before"),
         "leader_after": F.when(F.col("leader_certain") | (F.col("now_answer") == NO_LEADER), F.col("leader_now")),
         "at_risk": F.col("at_risk"),

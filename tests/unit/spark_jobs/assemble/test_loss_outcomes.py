@@ -237,11 +237,12 @@ def test_data_of_a_partition_that_loses_no_replica_is_not_at_risk_whatever_is_un
 
 def test_what_depends_on_brokers_without_a_rack_is_unknown(spark):
     table = """
-        topic    leader replicas isr   min
-        breaks   1      1,4      1,4   2
-        holds    3      3,4,5    3,4,5 1
-        depends  1      1,3,4    1,3,4 2
-        led      3      3,4      3,4   1
+        topic    leader replicas isr   adding removing min
+        breaks   1      1,4      1,4   -      -        2
+        holds    3      3,4,5    3,4,5 -      -        1
+        depends  1      1,3,4    1,3,4 -      -        2
+        led      3      3,4      3,4   -      -        1
+        moves    3      3,4,1,2  3,4   1,2    3,4      2
     """
     made = document(table, brokers="1:az1 2:az2 3:az3 4 5:az2", quorum="101:az1 102 103:az2")
     lose = {"brokers": [1], "controllers": [101], "unplaced_brokers": [4], "unplaced_controllers": []}
@@ -252,6 +253,8 @@ def test_what_depends_on_brokers_without_a_rack_is_unknown(spark):
         "holds": ("NONE", "NONE", None),
         "depends": (None, None, None),
         "led": ("NONE", "NONE", None),
+        # Of the placement after the reassignment, broker 1 alone is enough.
+        "moves": (None, "NOT_ENOUGH_REPLICAS", None),
     }
     with_voter = predicted(spark, [made], {"test": lose | {"unplaced_controllers": [102]}})
     assert {r["quorum"]["kept"] for r in with_voter.values()} == {None}
