@@ -325,9 +325,9 @@ def plan(
         str | None, _choice("--undo", "Plan the way back from a plan, by its id or folder.", "PLAN")
     ] = None,
 ) -> int:
-    """Plan the changes that fix findings of one cluster, prove the plan, and write its steps into OUT/plan.
+    """Plan the changes that fix findings, prove the plan, and write its steps into OUT/plan, for each cluster.
 
-    Without an input it uses the newest accepted snapshot in the lake. It only reads: nothing is changed.
+    Without an input it uses the newest accepted snapshots in the lake. It only reads: nothing is changed.
     """
     from durability.cli import change
     from durability.cli.options import Given, checked

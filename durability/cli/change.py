@@ -1,4 +1,4 @@
-"""`kafka-durability plan`: a proven plan of change for one cluster."""
+"""`kafka-durability plan`: a proven plan of change for each cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(options: Options, asked: Request) -> int:
     """Makes the plan; returns the exit status: 1 if there is something to do and no plan is offered."""
     if asked.undo is not None:  # an address alone doesn't say which cluster it is
         options = replace(options, cluster=asked.undo.cluster)
-    return from_snapshot.run(options, "plan", lambda work: _plan(work, asked))
+    return from_snapshot.run(options, "plan", lambda work: _plan(work, asked), every=True)
 
 
 def _plan(work: Work, asked: Request) -> int:
@@ -45,7 +45,7 @@ def _plan(work: Work, asked: Request) -> int:
             asked,
             lambda lake, plan: work.submit(lake, plan, JOB),
             work.console,
-            work.session.folder / "proof",
+            work.session.folder / f"proof-{work.snapshot['snapshot_id']}",
         )
     work.console.line()
     made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))

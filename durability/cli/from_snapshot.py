@@ -1,7 +1,8 @@
-"""What `whatif` and `restart-plan` share: a snapshot, taken now or the newest in the lake, and Spark jobs over it."""
+"""What `whatif`, `restart-plan` and `plan` share: snapshots, taken now or the newest in the lake, and Spark jobs over them."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from durability.cli import audit, exit_status, inputs, job_log
 from durability.cli.console import Console
 from durability.cli.inputs import Input
 from durability.cli.options import Options
+from durability.errors import AuditError
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -36,13 +38,20 @@ class Work:
 
 
 def run(
-    options: Options, name: str, work: Callable[[Work], int | None], environ: Mapping[str, str] = os.environ
+    options: Options,
+    name: str,
+    work: Callable[[Work], int | None],
+    environ: Mapping[str, str] = os.environ,
+    *,
+    every: bool = False,
 ) -> int:
     """Runs `work` on the snapshot that the options name; returns what it returns (None: 0), or 2 if it failed. name: of the log.
 
+    every: if the options name no cluster, run it on the newest snapshot of each. What fails for one costs that one alone.
     Raises AuditError for what a user can fix.
     """
     from durability.runtime import jars, out_lock, processes, run_lock, spark
+    from durability.steps import whatif
 
     console = Console()
     jars.java_command()
@@ -58,28 +67,53 @@ def run(
         def submit(lake: Lake, plan: Plan, job: str, *arguments: str) -> None:
             audit.submit(session, log, environment, lake, plan, job, *arguments)
 
-        def on_snapshot() -> int:
-            settings, snapshot = _snapshot(options, session, console, environ)
-            return work(Work(settings, snapshot, submit, console, session, log)) or exit_status.DONE
+        def on_snapshots() -> int:
+            settings, snapshots = _snapshots(options, session, console, environ, every)
+            works = [Work(settings, snapshot, submit, console, session, log) for snapshot in snapshots]
+            if len(works) == 1:
+                whatif.check_accepted(works[0].snapshot)
+                return work(works[0]) or exit_status.DONE
+            return max(_alone(one, work) for one in works)
 
-        status = job_log.logged(log, console, on_snapshot)
+        status = job_log.logged(log, console, on_snapshots)
     return exit_status.INCOMPLETE if status is None else status
 
 
-def _snapshot(
-    options: Options, session: Session, console: Console, environ: Mapping[str, str]
-) -> tuple[Settings, dict[str, Any]]:
+def _alone(one: Work, work: Callable[[Work], int | None]) -> int:
+    """Runs `work` on one of several snapshots. An error is said, and is that cluster's alone."""
+    from durability.steps import whatif
+    from durability.steps.evaluate import JobFailed
+
+    cluster = one.snapshot["cluster"]
+    one.console.line(f"Cluster {cluster}")
+    try:
+        whatif.check_accepted(one.snapshot)
+        return work(one) or exit_status.DONE
+    except (AuditError, JobFailed) as error:
+        logging.getLogger("spark").error("%s: %s", cluster, error)
+        one.console.error(str(error) if str(error).startswith(f"{cluster}: ") else f"{cluster}: {error}")
+        return exit_status.INCOMPLETE
+    finally:
+        one.console.line()
+
+
+def _snapshots(
+    options: Options, session: Session, console: Console, environ: Mapping[str, str], every: bool
+) -> tuple[Settings, list[dict[str, Any]]]:
     from durability.steps import audit as steps
     from durability.steps import whatif
 
     what = _input(options, session, environ)
+    every = every and options.cluster is None
     if what is None:
         settings = inputs.documents_or_fleet(options).settings(options)
-        return settings, whatif.newest(settings, options.cluster)
+        return settings, whatif.every(settings) if every else [whatif.newest(settings, options.cluster)]
     settings = what.settings(options)
     with console.running():
         rows, _ = steps.snapshots(settings, lambda name: what.connect(name, environ), console)
-    return settings, whatif.chosen(rows, options.cluster)
+    if not every or len(rows) < 2:
+        return settings, [whatif.chosen(rows, options.cluster)]
+    return settings, sorted(rows, key=lambda row: row["cluster"])
 
 
 def _input(options: Options, session: Session, environ: Mapping[str, str]) -> Input | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Submit = Callable[["Lake", "Plan", Mapping[str, Any]], None]
 """Submits the Spark job for a plan and what each cluster loses. Waits for its end."""
+NOTHING = "{} has no accepted snapshot: audit the cluster first, or name --bootstrap or --topology"
 
 
 def newest(settings: Settings, cluster: str | None, snapshot_id: str | None = None) -> dict[str, Any]:
@@ -42,14 +43,31 @@ def chosen(rows: Sequence[Mapping[str, Any]], cluster: str | None) -> dict[str, 
     """The accepted one of the snapshots just taken. Refused, with the reason, for a snapshot that was rejected."""
     name = _one_of(sorted({row["cluster"] for row in rows}), cluster, "the input")
     [row] = [dict(row) for row in rows if row["cluster"] == name]
-    if row["status"] != "accepted":
-        raise Refused(f"{name}: its snapshot can't be used: {row['reason']}")
+    check_accepted(row)
     return row
+
+
+def every(settings: Settings) -> list[dict[str, Any]]:
+    """The rows of the lake's newest accepted snapshots, one for each cluster, by name. Refused without any."""
+    lake = settings.open_lake()
+    lake.ensure()
+    newest_of: dict[str, dict[str, Any]] = {}
+    for row in sorted(lake.snapshots(status="accepted", kind="full"), key=lambda row: row["captured_at"]):
+        newest_of[row["cluster"]] = row
+    if not newest_of:
+        raise Refused(NOTHING.format(f"the lake {settings.lake}"))
+    return [newest_of[name] for name in sorted(newest_of)]
+
+
+def check_accepted(row: Mapping[str, Any]) -> None:
+    """Refused, with the reason, for a snapshot that was rejected."""
+    if row["status"] != "accepted":
+        raise Refused(f"{row['cluster']}: its snapshot can't be used: {row['reason']}")
 
 
 def _one_of(names: Sequence[str], cluster: str | None, where: str) -> str:
     if not names:
-        raise Refused(f"{where} has no accepted snapshot: audit the cluster first, or name --bootstrap or --topology")
+        raise Refused(NOTHING.format(where))
     if cluster is None and len(names) > 1:
         raise Refused(f"{where} has several clusters; name one with --cluster: {', '.join(names)}")
     if cluster is not None and cluster not in names:

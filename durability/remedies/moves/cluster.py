@@ -144,7 +144,7 @@ class Loads:
         self.of_byte = brokers / max(1.0, float(self.bytes.sum()))
         self._sharp = False
         # By broker: what one more replica adds beside its bytes, and the measure of the bytes.
-        self._replica_cost = self.count * self.of_replica**2
+        self._replica_cost = self.count * np.float64(self.of_replica**2)
         self._byte_cost = self.bytes * self.of_byte**2
         self.closed = np.where(cluster.with_room, 0.0, inf)
         self.gate = self.closed.copy()
@@ -179,7 +179,8 @@ class Loads:
         """From now on, the measure is the sum of eighth powers of loads in parts of these: the most loaded brokers decide."""
         self._sharp = True
         self.of_replica, self.of_byte = 1 / max(count, 1), 1 / max(bytes, 1)
-        self._replica_cost = _powers((self.count + 1) * self.of_replica) - _powers(self.count * self.of_replica)
+        loads = self.count * np.float64(self.of_replica)
+        self._replica_cost = _powers(loads + self.of_replica) - _powers(loads)
         self._byte_cost = _powers(self.bytes * self.of_byte)
 
     def cost(self, moving: Moving) -> Floats:

@@ -119,5 +119,43 @@ def test_a_plan_that_is_not_offered_though_there_is_something_to_do_exits_with_1
     monkeypatch.setattr(change, "plan_change", lambda *_: tmp_path)
     monkeypatch.setattr(report, "summary", lambda *_: ["said"])
     console = SimpleNamespace(running=nullcontext, line=lambda *_: None)
-    work = SimpleNamespace(console=console, settings=None, snapshot={}, session=SimpleNamespace(folder=tmp_path))
+    snapshot = {"snapshot_id": "s1"}
+    work = SimpleNamespace(console=console, settings=None, snapshot=snapshot, session=SimpleNamespace(folder=tmp_path))
     assert command._plan(work, None) == status
+
+
+def test_each_of_several_clusters_gets_a_plan_and_what_fails_costs_that_cluster_alone(tmp_path, monkeypatch, capsys):
+    from types import SimpleNamespace
+
+    from durability.cli import from_snapshot
+    from durability.errors import Refused
+    from durability.runtime import jars
+    from durability.steps.evaluate import JobFailed
+
+    rows = [
+        {"cluster": "asia", "status": "rejected", "reason": "brokers are missing"},
+        *({"cluster": name, "status": "accepted"} for name in ("eu", "us", "za")),
+    ]
+    monkeypatch.setattr(from_snapshot, "_snapshots", lambda *_: (None, rows))
+    monkeypatch.setattr(jars, "java_command", lambda: "java")
+    options = SimpleNamespace(out=tmp_path / "out", lake=str(tmp_path / "lake"), cluster=None)
+    worked = []
+
+    def work(one):
+        worked.append(one.snapshot["cluster"])
+        if worked[-1] == "eu":
+            raise Refused("eu: its document isn't kept")
+        if worked[-1] == "us":
+            raise JobFailed("evaluate stopped")
+        return 1
+
+    monkeypatch.setenv("COLUMNS", "200")
+    assert from_snapshot.run(options, "plan", work, {}, every=True) == 2
+    said = capsys.readouterr()
+    assert worked == ["eu", "us", "za"]
+    assert [line for line in said.out.splitlines() if line] == [f"Cluster {row['cluster']}" for row in rows]
+    assert said.err.splitlines() == [
+        "error: asia: its snapshot can't be used: brokers are missing",
+        "error: eu: its document isn't kept",
+        "error: us: evaluate stopped",
+    ]
