@@ -10,7 +10,6 @@ pytest_plugins = [
     "tests.support.airflow",
     "tests.support.judge",
     "tests.support.kafka",
-    "tests.support.kafka_tools",
     "tests.support.kafka_walk",
     "tests.support.spark",
     "tests.support.lake",

@@ -6,8 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
+from durability.embedded_kafka import classes
 from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.miniature import VERSIONS
 from durability.embedded_kafka.spec import default_spec
+
+
+@pytest.fixture(scope="session")
+def _classes_of_kafka() -> None:
+    """Archives of the classes of both releases that tests start; they stay in the cache folder."""
+    for version in VERSIONS:
+        classes.ensure(version)
+
+
+@pytest.fixture(autouse=True)
+def _with_classes_of_kafka(request) -> None:
+    """Tests of real brokers start many nodes, each of them in about 60 % of the time."""
+    if request.node.get_closest_marker("cluster"):
+        request.getfixturevalue("_classes_of_kafka")
 
 
 @pytest.fixture(scope="session")
