@@ -152,9 +152,9 @@ $(ENV_STAMP): requirements.lock pyproject.toml $(UV_STAMP)
 
 # The jars and Airflow's database are independent, so both are prepared at once. Runs also work without the archive.
 $(READY): $(ENV_STAMP) durability/runtime/jars.lock durability/cli/classes.py
-	@echo "Fetching jars, starting Spark once for an archive of its classes, preparing Airflow's database"
+	@echo "Fetching jars, starting Spark and Kafka once for archives of their classes, preparing Airflow's database"
 	( $(PY) -m durability.runtime.jars ensure spark kafka-4.3.1
-	  $(PY) -m durability.cli classes || echo "make: no archive of classes was made; each run loads its classes from the jars" >&2 ) & jars=$$!
+	  $(PY) -m durability.cli classes || echo "make: not every archive of classes was made; each run loads its classes from the jars" >&2 ) & jars=$$!
 	$(PY) -m durability.cli migrate & database=$$!
 	failed=0
 	wait $$jars || failed=1

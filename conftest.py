@@ -9,8 +9,6 @@ import pytest
 pytest_plugins = [
     "tests.support.airflow",
     "tests.support.judge",
-    "tests.support.kafka",
-    "tests.support.kafka_tools",
     "tests.support.kafka_walk",
     "tests.support.spark",
     "tests.support.lake",
@@ -18,8 +16,8 @@ pytest_plugins = [
     "tests.support.stores",
 ]
 
-TOGETHER = {"kafka_session": "tests/cluster/", "judged_once": "tests/unit/spark_jobs/controls/"}
-"""Fixtures of the session that take so long that no two workers make one, and the folder whose tests ask for them."""
+TOGETHER = {"kafka_cluster": "tests/cluster/", "judged_once": "tests/unit/spark_jobs/controls/"}
+"""Fixtures that take so long that no two workers make one, and the folder whose tests ask for them."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -502,10 +502,13 @@ def migrate() -> None:
 
 @app.command(hidden=True)
 def classes() -> None:
-    """Create the archive of Spark's classes for this Java (make setup)."""
+    """Create the archives of Spark's and Kafka's classes for this Java (make setup)."""
     from durability.cli import classes
+    from durability.embedded_kafka import classes as classes_of_kafka
+    from durability.embedded_kafka.spec import default_spec
 
     classes.ensure()
+    classes_of_kafka.ensure(default_spec().version)
 
 
 def _version(wanted: bool) -> None:

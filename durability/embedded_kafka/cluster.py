@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from durability.embedded_kafka import spec as specs
 from durability.embedded_kafka import tools
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
 
+NODE = "kafka.Kafka"
+"""The main class of a node."""
 START_SECONDS = 120.0
 CHANGE_SECONDS = 60.0
 WAIT_SECONDS = 0.3
@@ -74,7 +76,7 @@ class LocalCluster:
 
     # -- life -------------------------------------------------------------------------------------------------------
 
-    def start(self) -> LocalCluster:
+    def start(self) -> Self:
         """Formats and starts every node in parallel; returns once every broker is registered and unfenced.
 
         AuditError names the node that failed and shows the end of its log. What was started is stopped again then.
@@ -110,7 +112,7 @@ class LocalCluster:
         self._nodes, self._ports, self._programs = {}, {}, {}
         self.session.close()
 
-    def __enter__(self) -> LocalCluster:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
@@ -311,7 +313,7 @@ class LocalCluster:
 
     def _launch(self, node: _Node) -> None:
         heap = self.spec.heap_mb
-        command = self._java("kafka.Kafka", str(node.home / "server.properties"), home=node.home, heap_mb=heap)
+        command = self._java(NODE, str(node.home / "server.properties"), home=node.home, heap_mb=heap)
         node.expected_down = False
         node.process = self.session.popen(command, log=node.log, cwd=node.home)
 

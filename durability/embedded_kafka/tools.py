@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from durability.errors import AuditError, Refused
-from durability.runtime import jars
+from durability.runtime import class_archive, jars
 
 TOOL_SECONDS = 120
 
@@ -47,7 +47,10 @@ def java(version: str, main: str, *arguments: str, heap_mb: int, home: Path) -> 
     if not settings.exists():
         settings.write_text(text, encoding="utf-8")
     folder = jars.ensure(f"kafka-{version}")
-    options = (f"-Xmx{heap_mb}m", f"-Djava.io.tmpdir={home}", f"{option}{settings}")
+    options = [f"-Xmx{heap_mb}m", f"-Djava.io.tmpdir={home}", f"{option}{settings}"]
+    archive = class_archive.of(folder)
+    if archive and archive.is_whole():
+        options.append(archive.option)
     return [jars.java_command(), *_FLAGS, *options, "-cp", f"{folder}/*", main, *arguments]
 
 

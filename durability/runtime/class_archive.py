@@ -1,8 +1,8 @@
-"""An archive of the classes that a run's Spark driver loads: the JDK's class data sharing (JEP 350).
+"""Archives of the classes that JVMs load, Spark's driver and the embedded cluster's nodes: class data sharing (JEP 350).
 
-Starting Spark and planning a run loads about 17,000 classes. Reading, verifying and linking them from jars takes seconds in every
-run. An archive is mapped into memory instead. `durability.cli.classes` makes one per environment and Java, in the cache folder.
-Without an archive, a run loads its classes from jars.
+Starting Spark and planning a run loads about 17,000 classes, a node of Kafka 5,500. Reading, verifying and linking them from jars
+takes seconds in every JVM. An archive is mapped into memory instead. `durability.cli.classes` makes one per folder of jars and
+Java, in the cache folder. Without an archive, a JVM loads its classes from jars.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNTOLD = '"\\:'
 
 @dataclass(frozen=True)
 class Place:
-    """The place of an environment's archive, whether it exists or not. jars: the folder of pyspark's jars."""
+    """The place of an archive, whether it exists or not. jars: the folder of the jars whose classes are in it."""
 
     file: Path
     jars: Path
@@ -36,6 +36,11 @@ class Place:
     def note(self) -> Path:
         """A file that is written when the archive is complete. A JVM crashes if its archive is incomplete."""
         return self.file.with_suffix(".json")
+
+    @property
+    def option(self) -> str:
+        """The JVM's option that names the archive."""
+        return f"-XX:SharedArchiveFile={self.file}"
 
     def is_whole(self) -> bool:
         try:
@@ -67,27 +72,35 @@ class Place:
 
 
 def option() -> str:
-    """The JVM's option for the archive, quoted for Spark; empty if there is no archive."""
+    """The JVM's option for Spark's archive, quoted for Spark; empty if there is no archive."""
     found = place()
-    return f'"-XX:SharedArchiveFile={found.file}"' if found and found.is_whole() else ""
+    return f'"{found.option}"' if found and found.is_whole() else ""
 
 
 def place() -> Place | None:
-    """The place for this Java and this environment's pyspark.
+    """The place of Spark's archive for this Java and this environment's pyspark.
 
     None if either can't be found, if a variable of CLASS_PATH is set, or if the path has a character of UNTOLD.
     """
-    java, pyspark_jars = jars.java_path(), jars.pyspark_folder()
-    if java is None or pyspark_jars is None or any(os.environ.get(name) for name in CLASS_PATH):
+    pyspark_jars = jars.pyspark_folder()
+    if pyspark_jars is None or any(os.environ.get(name) for name in CLASS_PATH):
+        return None
+    return of(pyspark_jars)
+
+
+def of(folder: Path) -> Place | None:
+    """The place of the archive for this Java and a class path of all jars in `folder`. None as for `place`."""
+    java = jars.java_path()
+    if java is None:
         return None
     library = Path(java).resolve().parent.parent / "lib" / "server" / "libjvm.so"
     if not library.is_file():  # `java` is a script, or not a HotSpot JVM
         return None
     # Unsorted: the class path has the same order as the folder.
-    read = [[str(path), *_state(path)] for path in (library, *pyspark_jars.glob("*.jar"))]
+    read = [[str(path), *_state(path)] for path in (library, *folder.glob("*.jar"))]
     digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
     file = cache_folder() / "classes" / f"{digest[:20]}.jsa"
-    return None if any(mark in str(file) for mark in UNTOLD) else Place(file, pyspark_jars)
+    return None if any(mark in str(file) for mark in UNTOLD) else Place(file, folder)
 
 
 def _state(file: Path) -> list[int]:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from durability.embedded_kafka import classes
 from durability.embedded_kafka.cluster import LocalCluster, new_cluster_id
 from durability.embedded_kafka.seed import Topic, create_topics
 from durability.embedded_kafka.spec import ClusterSpec, as_properties, default_spec
 from durability.errors import AuditError, Refused
-from durability.runtime import processes, watchdog
+from durability.runtime import class_archive, processes, watchdog
 
 ONE_NODE = ClusterSpec(
     brokers={1: "az1"}, controllers={1: "az1"}, configs={"offsets.topic.replication.factor": "1"}, heap_mb=128
@@ -43,6 +44,16 @@ def test_it_fits_into_two_gigabytes(kafka: LocalCluster) -> None:
         status = Path(f"/proc/{pid}/status").read_text()
         resident += int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
     assert resident < 2 * 1024 * 1024
+
+
+def test_nodes_take_classes_from_the_archive_of_a_node_that_ended_in_order(kafka, tmp_path, monkeypatch) -> None:
+    archive = classes.ensure(kafka.spec.version).resolve()
+    assert all(str(archive) in Path(f"/proc/{pid}/maps").read_text() for pid in kafka.pids().values())
+    # A node that is killed leaves a part of its archive, or none.
+    place = class_archive.Place(tmp_path / "killed.jsa", tmp_path)
+    monkeypatch.setattr(class_archive, "of", lambda _: place)
+    monkeypatch.setattr(classes, "SECONDS", 0)
+    assert classes.ensure(kafka.spec.version) is None and not place.is_whole() and not place.file.exists()
 
 
 def test_a_killed_rack_leaves_a_quorum_and_the_other_racks_serve(kafka: LocalCluster) -> None:

@@ -23,6 +23,8 @@ COUNTED = {"clusters": 2, "partitions": 6, "unknown": 0, "offline": 2, "under_mi
 COUNTED |= {"under_replicated": 2, "at_min_isr_by_configuration": 0, "under_min_isr_by_configuration": 0}
 COUNTED |= dict.fromkeys(("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown"), 0)
 COUNTED |= dict.fromkeys(tables.ONE_FAILURE, 0) | {"one_broker_from_refusing": 4, "one_rack_from_refusing": 4}
+OF_TIER = {"tier": "standard", "partitions": 3, **dict.fromkeys(tables.ONE_FAILURE, 0)}
+OF_TIER |= {"one_broker_from_refusing": 2, "one_rack_from_refusing": 2}
 
 
 def fact_rows(lake) -> dict[str, int]:
@@ -37,6 +39,8 @@ def staged_files(lake) -> set[Path]:
 
 @pytest.mark.slow
 def test_nightlies_with_a_pulse_between_them(lake, run):
+    assert run("pulse", "2026-11-20T01:55:00Z") == "complete"
+    assert lake.scan(tables.PARTITIONS).num_rows == 0 and staged_files(lake) == set()
     assert run("nightly", "2026-11-20T02:00:00Z") == "complete"
     facts, files = fact_rows(lake), staged_files(lake)
     assert facts["partitions"] == 6 and files
@@ -48,18 +52,21 @@ def test_nightlies_with_a_pulse_between_them(lake, run):
     assert run("nightly", "2026-11-21T02:00:00Z") == "complete"
     assert fact_rows(lake) == {name: 2 * rows for name, rows in facts.items()}
 
-    first, between, second = sorted(lake.runs(), key=lambda r: r["captured_at"])
-    assert [r["kind"] for r in (first, between, second)] == ["nightly", "pulse", "nightly"]
-    assert json.loads(between["summary"]) == COUNTED
+    every = early, _, between, second = sorted(lake.runs(), key=lambda r: r["captured_at"])
+    assert [r["kind"] for r in every] == ["pulse", "nightly", "pulse", "nightly"]
+    assert json.loads(early["summary"]) == json.loads(between["summary"]) == COUNTED
     expected = None
-    for each in (first, between, second):
+    for each in every:
         sick = lake.results(tables.PARTITION_HEALTH, each).to_pylist()
         seen = sorted((p["cluster"], p["topic"], tuple(p["categories"]), p["cause"]) for p in sick)
         assert [p[:2] for p in seen] == [("eu", "gone"), ("eu", "shrunk"), ("us", "gone"), ("us", "shrunk")]
         assert seen == (expected := expected or seen)
         assert lake.results(tables.HEALTH_COUNTERS, each).num_rows == 6
+        # A pulse counts by the tiers of the last night, and knows none before the first one.
+        of_clusters = lake.results(tables.HEALTH_COUNTERS, each, IsNull("topic")).to_pylist()
+        assert [r["tiers"] for r in of_clusters] == 2 * [None if each is early else [OF_TIER]]
 
-    before, *_, after = run.plans
+    _, before, _, after = run.plans
     assert {s.cluster: s.previous_result_id for s in after.judged} == dict.fromkeys(("eu", "us"), before.result_id)
     attempts = {s.cluster: s.attempt_id for s in before.judged}
     assert {s.cluster: s.previous_attempt_id for s in after.judged} == attempts
@@ -72,31 +79,6 @@ def test_nightlies_with_a_pulse_between_them(lake, run):
 def test_a_pulse_that_fails_leaves_no_staged_file_and_no_run(lake, run, step):
     assert run("pulse", "2026-11-20T02:05:00Z", fail_at=step) is None
     assert staged_files(lake) == set() and lake.runs() == []
-
-
-@pytest.mark.slow
-def test_a_pulse_counts_by_the_tiers_of_the_last_night(lake, run, session, monkeypatch):
-    from spark_jobs.assemble.failure_costs import Losses
-
-    columns = f"cluster string, topic string, {', '.join(f'{name} bigint' for name in tables.ONE_FAILURE)}"
-    near = session.createDataFrame([("eu", "shrunk", 1, 0, 1, 0, 0)], columns)
-
-    monkeypatch.setattr(Losses, "distances", lambda losses: near)
-    for kind, moment in (("pulse", "01:55"), ("nightly", "02:00"), ("pulse", "02:05")):
-        assert run(kind, f"2026-11-20T{moment}:00Z") == "complete"
-    first, night, last = sorted(lake.runs(), key=lambda r: r["captured_at"])
-    counted = [
-        {r["cluster"]: r for r in lake.results(tables.HEALTH_COUNTERS, r, IsNull("topic")).to_pylist()}
-        for r in (first, night, last)
-    ]
-    assert [{c: r["one_broker_from_refusing"] for c, r in rows.items()} for rows in counted] == [{"eu": 1, "us": 0}] * 3
-    assert [counted[0][c]["tiers"] for c in ("eu", "us")] == [None, None]
-    none = dict.fromkeys(tables.ONE_FAILURE, 0)
-    tier = {"tier": "standard", "partitions": 3, **none}
-    shrunk = {"one_broker_from_refusing": 1, "one_rack_from_refusing": 1}
-    for rows in counted[1:]:
-        assert [rows[c]["tiers"] for c in ("eu", "us")] == [[tier | shrunk], [tier]]
-    assert json.loads(last["summary"])["one_rack_from_refusing"] == 1
 
 
 def pulse(lake, *documents):

@@ -138,12 +138,12 @@ def partition_of(name: str) -> Partition:
     return topic, int(number)
 
 
-@pytest.fixture(scope="session")
-def judged(spark, kafka_session) -> Judged:
+@pytest.fixture(scope="package")
+def judged(spark, kafka_cluster) -> Judged:
     with ThreadPoolExecutor(1) as beside:
         old = beside.submit(an_old_release)
-        states = from_whole_to_a_rack_lost_and_back(kafka_session)
-    with kafka_session.admin() as admin:
+        states = from_whole_to_a_rack_lost_and_back(kafka_cluster)
+    with kafka_cluster.admin() as admin:
         admin.delete_topics(list(TOPICS))
     everything = states | old.result()
     judge = Judge(spark)

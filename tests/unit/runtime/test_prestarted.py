@@ -140,3 +140,17 @@ def test_a_session_that_the_environment_names_is_not_ours(tmp_path, monkeypatch)
     given = {**os.environ, prestarted.VARIABLE: "/nowhere"}
     made = airflow_run.airflow_environment(options, Input("x", tmp_path / "clusters.yaml"), given, tmp_path)
     assert prestarted.VARIABLE not in made
+
+
+@pytest.mark.parametrize("named", [None, "spark://127.0.0.1:7077"])
+def test_a_session_is_prestarted_unless_a_connection_names_another(named, tmp_path, monkeypatch) -> None:
+    options = SimpleNamespace(lake=str(tmp_path / "lake"), out=tmp_path / "out", signing_key=None)
+    monkeypatch.setattr(airflow_run.airflow_home, "private_home", lambda folder: folder)
+    started, ran = [], []
+    monkeypatch.setattr(prestarted, "start", lambda *given: started.append(given) or {prestarted.VARIABLE: "/ours"})
+    monkeypatch.setattr(airflow_run, "run", lambda *given: ran.append(given[-1]) or True)
+    environ = dict(os.environ) | ({airflow_run.SPARK: named} if named else {})
+    what = SimpleNamespace(connection=None, settings=lambda _: SimpleNamespace(to_params=dict))
+    assert airflow_run.audit(options, what, SimpleNamespace(folder=tmp_path), tmp_path / "log", None, environ)
+    assert ran[0].get(prestarted.VARIABLE) == (None if named else "/ours") and len(started) == (named is None)
+    assert (ran[0][airflow_run.SPARK] == named) == (named is not None)

@@ -53,6 +53,13 @@ def test_each_page_has_its_number_and_the_fingerprint(tmp_path):
     assert "60 more causes, in findings.csv." in words(pages)
 
 
+def test_a_text_of_any_length_goes_on_on_the_next_page(tmp_path):
+    long = "<ü>" * 3_000
+    row = finding(f"t{long[:240]}", "log-dirs", cause="broker:1 down", message=long, remediation=long[:900])
+    written([row], tmp_path)
+    assert [page for page in read(tmp_path).pages if "".join(page.extract_text().split()).count("<ü>") > 500]
+
+
 def test_text_of_strangers_is_shown_and_is_no_markup(tmp_path):
     row = finding(
         HOSTILE, "replication-factor", cause=f"broker:1 down, {HOSTILE}", message=HOSTILE, remediation=HOSTILE
