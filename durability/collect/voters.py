@@ -101,6 +101,8 @@ class Voters:
         if found is None:
             await self._controllers()
             return
+        if not found.times_known:  # before Kafka 3.4, no lag is stated, so a voter that hangs may fetch
+            return
         for member in found.voters:
             if member.id in self._silent and (member.lag_ms is None or member.lag_ms > FETCHES_WITHIN_MS):
                 self.facts.reached[member.id] = False

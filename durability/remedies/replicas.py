@@ -148,7 +148,10 @@ def elect(topic: str, electable: Sequence[int], facts: ClusterFacts) -> Remedy:
     if providers.refusal(facts.provider, providers.REASSIGN) is not None:
         return [look, *advice("Ask the cluster's provider to elect a leader: it runs the controllers")]
     if not electable:
-        return [look, Step(about=(ONLY_IN_SYNC, *(() if facts.elr is False else (LAST_KNOWN,))))]
+        return [
+            look,
+            Step(about=(ONLY_IN_SYNC, *(() if facts.elr is False or facts.kraft is False else (LAST_KNOWN,)))),
+        ]
     if facts.kraft is False:
         return [look, Step(about=(MOVE_CONTROLLER,))]
     asks = Step(about=("This asks the controller to elect a leader that has all acknowledged records:",))

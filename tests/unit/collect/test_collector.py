@@ -243,15 +243,20 @@ def test_a_new_leader_is_asked_again_for_voters_that_it_does_not_know_yet(monkey
 
 
 @pytest.mark.parametrize(
-    ("later", "reached"),
-    [(2_300, {101: True, 102: False}), (400, {101: True}), (None, {101: True, 102: False})],
+    ("later", "times_known", "reached"),
+    [
+        (2_300, True, {101: True, 102: False}),
+        (400, True, {101: True}),
+        (None, True, {101: True, 102: False}),
+        (None, False, {101: True}),
+    ],
 )
-def test_a_voter_that_refuses_and_fetches_no_more_is_down(monkeypatch, later, reached):
-    """Voter 102 died a moment ago. If it goes on fetching, a firewall refuses the connection."""
+def test_a_voter_that_refuses_and_fetches_no_more_is_down(monkeypatch, later, times_known, reached):
+    """Voter 102 died a moment ago. If it fetches on, a firewall refuses the connection. Before Kafka 3.4, no lag is known."""
     lags = iter([later, later])
 
     async def described(wire):
-        return Quorum(101, [Member(101, 0), Member(102, next(lags))], [])
+        return Quorum(101, [Member(101, 0), Member(102, next(lags))], [], times_known=times_known)
 
     async def refused(wire, node, addresses):
         if node == 102:

@@ -203,7 +203,8 @@ def test_the_terminal_says_what_matters_and_where_the_reports_are():
     assert "Not readable by the auditor in eu-payments: 1 finding on 1 topic: log-dirs of u\n" in text
     document["run"]["snapshots"] = [{**s, "compared": False} for s in document["run"]["snapshots"]]
     assert "First run: no earlier run to compare with" in console.summary_text(document, [])
-    assert text.endswith("  out/report.html\n  out/findings.json\n")
+    plan = "To plan the changes that fix findings, run kafka-durability plan (make plan) with the same options.\n"
+    assert text.endswith(f"  out/report.html\n  out/findings.json\n\n{plan}")
     assert 15 <= text.count("\n") <= 30
     assert "\x1b" not in text
 
