@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from durability.remedies import effects, elr, providers, safety
-from durability.remedies.change import settings
+from durability.remedies.change import regress, settings
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.model import (
     MIN_ISR,
@@ -127,12 +127,15 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
             left_out[name] = why
         elif target is not None:
             targets[name] = target
+    racks = {broker.id: broker.rack for broker in inputs.brokers}
     blocked: dict[str, TopicSettings] = {}
     while True:
         solution, relaxed = _solved(inputs, targets, solver)
         moves = _moves(solution, inputs.document)
         made = _settings(of_topics, topics, moves, inputs) | blocked
-        if not (stuck := {name: TopicSettings(held=one.held) for name, one in made.items() if one.blocks}):
+        stuck = {name: TopicSettings(held=one.held) for name, one in made.items() if one.blocks}
+        aims = {name: f["evidence"]["target"] for name, found in of_topics.items() if (f := _with_target(found))}
+        if not (stuck := regress.worse(aims, topics, moves, made, inputs.postures, inputs.required, racks) | stuck):
             break
         # Other topics can take the room that their replicas would have taken.
         blocked |= stuck
