@@ -379,7 +379,15 @@ def test_moves_of_dead_brokers_wait_for_them():
         assert subprocess.run(["bash", "-c", stub + "\n".join(said)], capture_output=True).returncode == status
 
 
-@pytest.mark.parametrize("change", ["observers", "running", "unread", "unknown", "provider", "leaderless"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("observers", "running", "unread", "unknown", "provider", "leaderless"),
+        # What a document states of these places is unknown.
+        *("/topics/t/partitions/0/replicas", "/topics/0/partitions/0/isr", "/topics/0/partitions/0/removing"),
+        *("/topics", "/topics/t/partitions/1"),
+    ],
+)
 def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
     doc, facts, known = document("topic replicas\nt 1", brokers="1 2 3"), FACTS, True
     if change == "observers":
@@ -388,6 +396,8 @@ def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
         doc["topics"][0]["partitions"][0]["adding"] = [2]
     elif change == "unread":
         doc["topics"][0]["partitions"][0]["replicas"] = None
+    elif change.startswith("/"):
+        doc["unreadable"] = [{"path": change, "reason": "TIMEOUT"}]
     elif change == "unknown":
         known = False
     elif change == "provider":
