@@ -56,7 +56,7 @@ def _by_partition(findings: Iterable[Finding]) -> dict[tuple[Any, ...], int]:
 
 def _partitions(finding: Finding) -> list[tuple[Any, ...]]:
     resource = (finding["control"], finding["resource_type"], finding["resource"])
-    return [(*resource, partition) for partition in finding.get("partitions") or ()]
+    return [(*resource, partition) for partition in finding["partitions"] or ()]
 
 
 def _improvement(finding: Finding, was: Mapping[tuple[Any, ...], int], then: Mapping[tuple[Any, ...], int]) -> bool:
