@@ -31,6 +31,7 @@ UNCAPPED = (
 TO_FEWER = (
     "Fewer replicas remain. Brokers before 3.7 reject acks=all writes if min.insync.replicas is above their number."
 )
+ENFORCED = "Brokers enforce no more than this now. The tier allows this value."
 TO_TARGET = "The tier allows this value. It leaves the headroom that the tier requires."
 
 
@@ -75,8 +76,7 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits, facts: ClusterF
     moving = {move.topic for move in wanted.moves}
     alone = sorted((topic for topic in wanted.settings if topic not in moving), key=rank)
     now = [wanted.settings[topic] for topic in alone]
-    lowered = [s.before for s in now if s.before] + [s.after for s in now if s.after and not s.raises]
-    yield from _of_settings("lower-min-isr", lowered, limits, TO_TARGET)
+    yield from _of_settings("lower-min-isr", [s.before for s in now if s.before], limits, early or ENFORCED)
     started: set[str] = set()
     left = Counter(move.topic for move in wanted.moves)
     for held in (False, True):
@@ -92,11 +92,12 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits, facts: ClusterF
                 *_of_settings("lower-min-isr", [s for s in first if s], limits, TO_FEWER if shrinks else early),
                 Step("", "reassign", WHY["reassign"], moves=tuple(batch)),
                 *_of_settings("raise-min-isr", [s.after for s in done if s.after and s.raises], limits),
-                *_of_settings("lower-min-isr", [s.after for s in done if s.after and not s.raises], limits, TO_TARGET),
+                *_of_settings("set-config", [s.after for s in done if s.after and not s.raises], limits, TO_TARGET),
             ):
                 yield replace(step, after=WAITS) if held else step
         if not held:
             yield from _of_settings("raise-min-isr", [s.after for s in now if s.after and s.raises], limits)
+            yield from _of_settings("set-config", [s.after for s in now if s.after and not s.raises], limits, TO_TARGET)
             others = [s for topic in sorted(wanted.settings, key=rank) for s in wanted.settings[topic].others]
             yield from _of_settings("set-config", [*wanted.cluster, *others], limits)
 

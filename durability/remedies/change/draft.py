@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from durability.remedies import effects, elr, providers, safety
-from durability.remedies.change import settings
+from durability.remedies.change import refusal, regress, settings
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.model import (
     MIN_ISR,
@@ -25,17 +25,9 @@ from durability.remedies.cluster import ClusterFacts
 from durability.remedies.finding import Finding
 from durability.remedies.moves.model import Broker, Partition, Problem, Solution, Target
 from durability.remedies.moves.solve import solve
-from durability.remedies.plans import HALTED
 from durability.remedies.target import impossible
-from durability.topology.observers import by_default, has_observers
 
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
-OBSERVERS = "topic {} has Confluent observers: its replicas follow confluent.placement.constraints"
-UNREAD = "the replicas of {} could not be read: let the auditor read them, then audit again"
-RUNNING = "a reassignment is running ({}): let it complete, or cancel it, then audit again"
-UNKNOWN_RUNNING = (
-    "it is unknown whether a reassignment is running: let the auditor read reassignments, then audit again"
-)
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
 BACK = "It restores what was there before the plan that is taken back."
 RESTORING = ("lower-min-isr", "reassign", "raise-min-isr", "set-config")
@@ -110,7 +102,7 @@ class Draft:
 
 def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     """The plan for the targeted findings."""
-    if (why := against_cluster(inputs)) is not None:
+    if (why := refusal.of_cluster(inputs.document, inputs.facts, inputs.reassigning_known)) is not None:
         change = assemble(inputs.document, Wanted(), inputs.facts, inputs.limits)
         return Draft(inputs.document, change, None, ((None, why),))
     topics = {topic["name"]: topic for topic in inputs.document["topics"]}
@@ -127,12 +119,15 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
             left_out[name] = why
         elif target is not None:
             targets[name] = target
+    racks = {broker.id: broker.rack for broker in inputs.brokers}
     blocked: dict[str, TopicSettings] = {}
     while True:
         solution, relaxed = _solved(inputs, targets, solver)
         moves = _moves(solution, inputs.document)
         made = _settings(of_topics, topics, moves, inputs) | blocked
-        if not (stuck := {name: TopicSettings(held=one.held) for name, one in made.items() if one.blocks}):
+        stuck = {name: TopicSettings(held=one.held) for name, one in made.items() if one.blocks}
+        aims = {name: f["evidence"]["target"] for name, found in of_topics.items() if (f := _with_target(found))}
+        if not (stuck := regress.worse(aims, topics, moves, made, inputs.postures, inputs.required, racks) | stuck):
             break
         # Other topics can take the room that their replicas would have taken.
         blocked |= stuck
@@ -146,26 +141,6 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
     change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
     return Draft(inputs.document, change, solution, tuple(left_out.items()), held, notes)
-
-
-def against_cluster(inputs: Inputs) -> str | None:
-    """Why the whole cluster is left out; None if it can be planned."""
-    document, facts = inputs.document, inputs.facts
-    if facts.led is False:
-        return HALTED
-    if (refused := providers.refusal(facts.provider, providers.REASSIGN)) is not None:
-        return refused
-    inherited = by_default(broker.get("configs") for broker in document["brokers"])
-    for topic in document["topics"]:
-        if has_observers(topic.get("configs"), inherited):
-            return OBSERVERS.format(topic["name"])
-        for partition in topic.get("partitions") or [{}]:
-            name = f"{topic['name']}-{partition.get('partition', '?')}"
-            if not partition or partition.get("replicas") is None or partition.get("isr") is None:
-                return UNREAD.format(name)
-            if partition.get("adding") or partition.get("removing"):
-                return RUNNING.format(name)
-    return None if inputs.reassigning_known else UNKNOWN_RUNNING
 
 
 def _by_topic(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
@@ -326,7 +301,7 @@ def undo(
 ) -> Draft:
     """The way back to the placements and settings of before.json. Topics that are gone since are left out."""
     inputs = Inputs(document, (), {}, {}, (), facts, limits, reassigning_known)
-    if (why := against_cluster(inputs)) is not None:
+    if (why := refusal.of_cluster(document, facts, reassigning_known)) is not None:
         return Draft(document, assemble(document, Wanted(), facts, limits), None, ((None, why),))
     topics = {topic["name"]: topic for topic in document["topics"]}
     left_out: dict[str | None, str] = {}

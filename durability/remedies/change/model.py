@@ -96,6 +96,12 @@ class TopicSettings:
     held: str | None = None
     blocks: bool = False
 
+    def min_isr(self, now: int) -> int:
+        """The topic's min.insync.replicas after the plan. now: before it."""
+        last = self.after or self.before
+        # An override that is deleted was made by `before`.
+        return now if last is None or last.value is None else int(last.value)
+
 
 @dataclass(frozen=True)
 class Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ Finding = Mapping[str, Any]
 @dataclass(frozen=True)
 class Proof:
     """mends: targeted findings that are gone. remains: those that aren't, with the reason. new: findings that refute the plan:
-    those that are new or worse. harms: what steps would do on the way. improves: all findings that are gone or less bad, targeted
-    or not. cross_checked: did the cross-check confirm the findings before the plan? offered: may the plan be offered?"""
+    those that are new or worse, apart from what is left of graver ones. harms: what steps would do on the way. improves: all
+    findings that are gone or less bad, targeted or not. cross_checked: did the cross-check confirm the findings before the plan?
+    offered: may the plan be offered?"""
 
     mends: tuple[str, ...] = ()
     remains: tuple[tuple[str, str], ...] = ()
@@ -44,6 +45,31 @@ def gravity(finding: Finding | None) -> int:
     return {"critical": 4, "warning": 3}.get(finding["severity"] or "", 1)
 
 
+def _by_partition(findings: Iterable[Finding]) -> dict[tuple[Any, ...], int]:
+    """By control, resource and partition, the gravity of the worst finding that names the partition."""
+    found: dict[tuple[Any, ...], int] = {}
+    for finding in findings:
+        for partition in _partitions(finding):
+            found[partition] = max(found.get(partition, 0), gravity(finding))
+    return found
+
+
+def _partitions(finding: Finding) -> list[tuple[Any, ...]]:
+    resource = (finding["control"], finding["resource_type"], finding["resource"])
+    return [(*resource, partition) for partition in finding["partitions"] or ()]
+
+
+def _improvement(finding: Finding, was: Mapping[tuple[Any, ...], int], then: Mapping[tuple[Any, ...], int]) -> bool:
+    """Is a finding that is new or worse only what is left of graver ones?
+
+    Some controls have a finding per category. A partition that was under its min ISR and is at it afterwards moves from one
+    finding to another. Each partition that the finding names must be better off under its control than before.
+    """
+    partitions = _partitions(finding)
+    better = all(then[partition] < was.get(partition, 0) for partition in partitions)
+    return finding["outcome"] == "FAIL" and bool(partitions) and better
+
+
 def compare(
     before: Mapping[str, Finding],
     after: Mapping[str, Finding],
@@ -62,12 +88,14 @@ def compare(
     the ids that may come back; None for another plan, which must fix one of its targets. steps: has the plan any?
     disputed: ids that the cross-check disputes before the plan; they are never fixed.
     """
+    was, then = _by_partition(before.values()), _by_partition(after.values())
     worse = [
         finding
         for id, finding in after.items()
         if gravity(finding) > gravity(before.get(id))
         and id not in (allowed or ())
         and finding["control"] not in OVER_TIME
+        and not _improvement(finding, was, then)
     ]
     improves = [
         id

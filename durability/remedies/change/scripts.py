@@ -86,7 +86,7 @@ def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts) -> str:
     said = [f"Takes step {step.id} back. Take later steps back first."]
     if step.kind in TO_UNDO:
         return _text([said[0], TO_UNDO[step.kind]], [])
-    chain = guards.may_change(step.settings, facts, raises=step.kind == "lower-min-isr")
+    chain = guards.may_change(step.settings, facts, raises=step.kind != "raise-min-isr")
     if step.settings:
         # A topic that is gone must not keep the others from getting their values back.
         each = [f"{_set(setting, setting.undo, facts)} || undone=" for setting in reversed(step.settings)]

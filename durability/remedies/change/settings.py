@@ -23,6 +23,10 @@ OUT_OF_SYNC = (
     "First bring back the out-of-sync replicas: a higher min.insync.replicas would reject acks=all writes, or leave no"
     " headroom"
 )
+NO_HEADROOM = (
+    "Its min.insync.replicas isn't raised to the number of its replicas: the loss of any of them would then stop acks=all"
+    " writes. Give it more replicas first"
+)
 BELOW = ("broker", "default", None)
 """Sources of a broker's setting that show no cluster-wide dynamic value: it would apply instead. A document without sources has
 static settings."""
@@ -85,13 +89,16 @@ def of_target(finding: Finding, topic: Document, moves: Collection[Move], live: 
     if now is None:
         # Replicas that are being added could raise what is enforced.
         return TopicSettings(held=NOBODY, blocks=bool(moves))
-    final, lowers = now if least is None else least, before is not None
+    final, lowers, held = now if least is None else least, before is not None, None
+    if final > now and not _headroom(topic, moves, final):
+        final, held = now, NO_HEADROOM
     if final > current and not _whole(topic, moves, live, final):
         # After `before`, the value would stay lowered.
         return TopicSettings(held=OUT_OF_SYNC, blocks=lowers)
     if final == now:
         # It comes back exactly as it was: a value of its own, or none.
-        return TopicSettings(before, None if before is None else Setting(topic["name"], MIN_ISR, before.value, was))
+        restored = None if before is None else Setting(topic["name"], MIN_ISR, before.value, was)
+        return TopicSettings(before, restored, held=held)
     if target["elr_at_risk"]:
         return TopicSettings(held=elr.wait(finding).rstrip("."), blocks=lowers)
     if final < current and (by_hand := decided_by_hand(target)) is not None:
@@ -99,7 +106,15 @@ def of_target(finding: Finding, topic: Document, moves: Collection[Move], live: 
     if final == current:  # what is enforced today is the target
         return TopicSettings(before)
     changed = Setting(topic["name"], MIN_ISR, was if before is None else before.value, str(final))
+    if not moves and not safety.weakens(final, target):  # brokers enforce no more today
+        return TopicSettings(changed)
     return TopicSettings(before, changed, raises=final > current)
+
+
+def _headroom(topic: Document, moves: Iterable[Move], least: int) -> bool:
+    """Has each partition more than so many replicas after the moves?"""
+    moved = {move.partition: move.after for move in moves}
+    return all(len(moved.get(p["partition"], p["replicas"])) > least for p in topic["partitions"])
 
 
 def _whole(topic: Document, moves: Iterable[Move], live: Collection[int], least: int) -> bool:

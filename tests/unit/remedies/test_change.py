@@ -294,6 +294,68 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
     assert "wipe the ELR" in draft.undo(doc, rows, facts, Limits()).left_out[0][1]
 
 
+@pytest.mark.parametrize(
+    "replicas, least, brokers, required, own_racks, why",
+    [
+        # One replica is in a rack of its own. Three in one rack aren't.
+        ("1", (1, 1), "1:a 2:a 3:a", {}, True, "rack of its own"),
+        ("1,2", (1, 1), "1:a 2:a 3:a", {}, True, None),  # they share one already
+        ("1", (1, 1), "1:a 2:b 3:c", {}, True, None),
+        # Acknowledged records would be in rack a alone, if its two replicas are the ISR.
+        ("1,3", (2, 2), "1:a 2:a 3:b", {"survive": ["rack"]}, False, "the loss of a rack"),
+        ("1,3", (1, 2), "1:a 2:a 3:b", {"survive": ["rack"]}, False, None),  # they can be already
+        ("1,3", (2, 2), "1:a 2:a 3:b", {"survive": ["broker"]}, False, None),
+        ("1,3", (2, 2), "1:a 2:c 3:b", {"survive": ["rack"]}, False, None),
+    ],
+)
+def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, brokers, required, own_racks, why):
+    doc = document(f"topic replicas min\nt {replicas} {least[0]}\nu 1 1", brokers=brokers)
+    asked = inputs(doc, {"t": (3, least[1]), "u": (2, 1)})
+    asked.postures["t"]["target_own_racks"] = own_racks
+    made = draft.draft(replace(asked, required={"t": required}))
+    left = dict(made.left_out)
+    assert "u" not in left and (why is None or why in left["t"]) and ("t" in left) is (why is not None)
+    moved = {topic for step in made.change.steps for topic in step.topics}
+    assert moved == ({"u"} if why else {"t", "u"})
+
+
+@pytest.mark.parametrize("replicas, now, least, settings", [("1,2", 1, 2, []), ("1,2,3", 1, 2, [("1", "2")])])
+def test_no_minimum_is_raised_to_the_number_of_replicas(replicas, now, least, settings):
+    doc = document(f"topic replicas min\nt {replicas} {now}", brokers="1 2 3")
+    made = draft.draft(inputs(doc, {"t": (1, least)}))
+    assert [(s.was, s.value) for step in made.change.steps for s in step.settings] == settings
+    assert settings or "number of its replicas" in made.why(finding("t", None), None)
+    # With moves, what was there before them comes back.
+    doc = document("topic replicas min\nt 1 2", brokers="1 2 3")
+    made = draft.draft(inputs(doc, {"t": (3, 3)}))
+    assert [(s.was, s.value) for step in made.change.steps for s in step.settings] == [("2", "1"), ("1", "2")]
+    assert made.change.harms == ()
+
+
+@pytest.mark.parametrize(
+    "minimum, copies, kinds",
+    [
+        (3, 3, [("set-config", "3", "2")]),  # below what is enforced
+        (5, 3, [("set-config", "5", "2")]),
+        (3, 4, [("reassign",), ("set-config", "3", "2")]),
+        (5, 4, [("lower-min-isr", "5", "3"), ("reassign",), ("set-config", "3", "2")]),
+    ],
+)
+def test_a_target_below_what_is_enforced_comes_after_the_moves(minimum, copies, kinds):
+    doc = document(f"topic replicas min\nt 1,2,3 {minimum}\nu 1 1", brokers="1 2 3 4")
+    made = draft.draft(inputs(doc, {"t": (copies, 2), "u": (2, 1)}))
+    of_t = [step for step in made.change.steps if "t" in step.topics and step.kind != "elect-leaders"]
+    assert [(step.kind, *(v for s in step.settings for v in (s.was, s.value))) for step in of_t] == kinds
+    order = [step.kind for step in made.change.steps]
+    assert order.index("reassign") < order.index("set-config") and made.change.harms == ()
+    # Its undo raises the value, so all replicas must be in sync.
+    assert "--under-replicated-partitions" in texts(made.change)[f"undo/{of_t[-1].id}.sh"]
+    # Where brokers enforce no more than the target, nothing weakens: it comes first.
+    doc = document("topic replicas min\nt 1,2 5\nu 1 1", brokers="1 2 3 4")
+    made = draft.draft(inputs(doc, {"t": (2, 2), "u": (2, 1)}))
+    assert [step.kind for step in made.change.steps][:2] == ["lower-min-isr", "reassign"]
+
+
 def test_moves_of_dead_brokers_wait_for_them():
     doc = document(
         """
@@ -317,7 +379,15 @@ def test_moves_of_dead_brokers_wait_for_them():
         assert subprocess.run(["bash", "-c", stub + "\n".join(said)], capture_output=True).returncode == status
 
 
-@pytest.mark.parametrize("change", ["observers", "running", "unread", "unknown", "provider", "leaderless"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("observers", "running", "unread", "unknown", "provider", "leaderless"),
+        # What a document states of these places is unknown.
+        *("/topics/t/partitions/0/replicas", "/topics/0/partitions/0/isr", "/topics/0/partitions/0/removing"),
+        *("/topics", "/topics/t/partitions/1"),
+    ],
+)
 def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
     doc, facts, known = document("topic replicas\nt 1", brokers="1 2 3"), FACTS, True
     if change == "observers":
@@ -326,6 +396,8 @@ def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
         doc["topics"][0]["partitions"][0]["adding"] = [2]
     elif change == "unread":
         doc["topics"][0]["partitions"][0]["replicas"] = None
+    elif change.startswith("/"):
+        doc["unreadable"] = [{"path": change, "reason": "TIMEOUT"}]
     elif change == "unknown":
         known = False
     elif change == "provider":
@@ -598,8 +670,16 @@ def test_a_new_replica_fits_in_each_log_dir(log_dirs, receiver, size):
 
 def judged(**findings):
     return {
-        id: {"id": id, "control": "c", "resource": "t", "outcome": outcome, "severity": severity}
-        for id, (outcome, severity) in findings.items()
+        id: {
+            "id": id,
+            "control": "c",
+            "resource_type": "topic",
+            "resource": "t",
+            "outcome": outcome,
+            "severity": severity,
+            "partitions": list(partitions),
+        }
+        for id, (outcome, severity, *partitions) in findings.items()
     }
 
 
@@ -620,6 +700,30 @@ def test_a_new_or_worse_finding_refutes_the_plan():
     assert proof.compare(now, now, (), [], str, allowed=()).offered
     came_back = judged(n=("FAIL", "critical"))
     assert proof.compare({}, came_back, (), [], str, allowed={"n"}).offered
+
+
+@pytest.mark.parametrize(
+    "then, offered",
+    [
+        ({"n": ("FAIL", "warning", 0)}, True),  # under its min ISR before, at it now
+        ({"n": ("FAIL", "info", 0)}, True),
+        ({"n": ("FAIL", "warning", 0, 2)}, False),  # partition 2 was healthy
+        ({"n": ("FAIL", "info", 1)}, False),
+        ({"n": ("FAIL", "critical", 0)}, False),
+        ({"n": ("UNKNOWN", None, 0)}, False),
+        ({"n": ("FAIL", "warning")}, False),  # about no partition
+        ({"n": ("FAIL", "warning", 0), "a": ("FAIL", "critical", 0)}, False),  # beside the graver one
+        ({"i": ("FAIL", "warning", 0)}, True),  # it named partition 1 before
+        ({"i": ("FAIL", "warning", 0, 1)}, False),
+    ],
+)
+def test_a_partition_that_is_better_off_may_have_another_finding(then, offered):
+    now = judged(a=("FAIL", "critical", 0), b=("FAIL", "critical", 9), i=("FAIL", "info", 1))
+    made = proof.compare(now, judged(**then), {"a", "b"} - {*then}, ["a", "b"], str)
+    assert "b" in made.mends and made.offered is offered
+    for key, other in (("control", "d"), ("resource", "u"), ("resource_type", "cluster")):
+        elsewhere = {id: finding | {key: other} for id, finding in judged(**then).items()}
+        assert not proof.compare(now, elsewhere, {"a", "b"}, ["a", "b"], str).offered
 
 
 def test_only_a_verdict_shows_that_a_finding_is_fixed():

@@ -101,7 +101,10 @@ def test_a_plan_that_cannot_be_written_leaves_the_earlier_one(tmp_path, monkeypa
 
 
 def test_a_refuted_plan_is_kept_without_scripts_and_names_what_refutes_it(tmp_path):
-    new = {"id": "n", "control": "rack-loss", "resource": "t\x1b[2J", "outcome": "FAIL", "severity": "critical"}
+    new = {
+        **{"id": "n", "control": "rack-loss", "resource_type": "topic", "resource": "t\x1b[2J"},
+        **{"outcome": "FAIL", "severity": "critical", "partitions": [0]},
+    }
     refuted = proof.compare({"x": {**new, "id": "x"}}, {"n": new}, {"x"}, ["x"], str)
     place = report.write(made(proven=refuted), FACTS, tmp_path)
     content = report.read(place)

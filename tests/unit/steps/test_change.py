@@ -137,6 +137,7 @@ def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_pat
             "resource": "t",
             "outcome": "FAIL",
             "severity": "warning",
+            "partitions": [0],
         }
 
     opened = {"a": row("a", "replication-factor"), "h": row("h", "partition-health")}

@@ -1,0 +1,98 @@
+"""Finds topics that a plan would make worse, where racks don't suffice for their target.
+
+Such topics are left out: a finding that is new or worse refutes the whole plan (`durability.remedies.change.proof`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from durability.remedies.change.model import Document, Move, TopicSettings
+
+SHARED = (
+    "its tier asks for a rack of its own for each replica, and the racks of the live brokers don't suffice for more replicas:"
+    " add a rack, or give it a tier that asks for fewer"
+)
+RACK_LOSS = (
+    "the loss of a rack would break more than now, because the racks of the live brokers don't suffice for its target: add a"
+    " rack, or give it a tier that asks for fewer"
+)
+Racks = Mapping[int, str | None]
+"""The rack of each broker; None if it has none, or it is unknown."""
+
+
+def worse(
+    aims: Mapping[str, Mapping[str, Any]],
+    topics: Mapping[str, Document],
+    moves: Mapping[str, Sequence[Move]],
+    made: Mapping[str, TopicSettings],
+    postures: Mapping[str, Mapping[str, Any]],
+    required: Mapping[str, Mapping[str, Any]],
+    racks: Racks,
+) -> dict[str, TopicSettings]:
+    """The topics that moves and settings would make worse, with the reason. They stay as they are.
+
+    aims: `evidence.target` by topic. moves, made: the moves and settings of topics. postures: rows of `topic_posture` by topic.
+    required: the requirements of each tier.
+    """
+    found: dict[str, TopicSettings] = {}
+    for name, target in aims.items():
+        one, posture, now = made[name], postures.get(name), target["min_insync_replicas_now"]
+        changes = name in moves or one.before is not None or one.after is not None
+        if not changes or posture is None or now is None:
+            continue
+        survives = required.get(posture["tier"] or "", {}).get("survive") or ()
+        own, least = bool(posture["target_own_racks"]), (now, one.min_isr(now))
+        if (why := _why(topics[name], moves.get(name, ()), racks, survives, own, least)) is not None:
+            found[name] = TopicSettings(held=one.held or why)
+    return found
+
+
+def _why(
+    topic: Document,
+    moves: Iterable[Move],
+    racks: Racks,
+    survives: Collection[str],
+    own_racks: bool,
+    least: tuple[int, int],
+) -> str | None:
+    """Why the plan would make the topic worse; None if it doesn't.
+
+    survives: the losses that its tier says it survives. own_racks: does the tier ask for one rack per replica? least: its
+    min.insync.replicas before the plan and after it.
+    """
+    after = {move.partition: move.after for move in moves}
+    by_rack = "rack" in survives and any(racks.values())
+    for partition in topic["partitions"]:
+        now = partition["replicas"]
+        then = after.get(partition["partition"], now)
+        if own_racks and not _shared(now, racks) and _shared(then, racks):
+            return SHARED
+        if by_rack and _broken(then, racks, least[1]) > _broken(now, racks, least[0]):
+            return RACK_LOSS
+    return None
+
+
+def _shared(replicas: Sequence[int], racks: Racks) -> bool:
+    """Is a replica without a known rack of its own?"""
+    return len({racks.get(broker) for broker in replicas} - {None}) < len(replicas)
+
+
+def _broken(replicas: Sequence[int], racks: Racks, least: int) -> int:
+    """What the loss of a rack breaks, with all replicas in sync: 2 data, 1 acks=all writes, 0 neither.
+
+    Acknowledged records may be in one rack alone if it has as many replicas as the min ISR. A broker without a known rack may
+    be in any.
+
+    >>> racks = {1: "a", 2: "a", 3: "b", 4: "c"}
+    >>> _broken([1, 2, 3], racks, 2), _broken([1, 2, 3], racks, 3), _broken([1, 3, 4], racks, 2)
+    (2, 1, 0)
+    """
+    counts = Counter(racks.get(broker) for broker in replicas)
+    lost = counts.pop(None, 0) + max(counts.values(), default=0)
+    least = min(least, len(replicas))
+    if lost >= least:
+        return 2
+    return int(len(replicas) - lost < least)
