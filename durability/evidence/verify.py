@@ -514,6 +514,7 @@ def verify(
     """Check the folder of a run or of all runs, or the proof of a finding. Returns the lines to print, and the exit status.
 
     public_key: a file with the trusted public keys; None to use those in the folders, which prove no signer.
+    A proof needs public_key or head, else it is not as attested.
     after, head: as in `check_chain`.
     """
     try:
