@@ -18,8 +18,8 @@ Files that a table no longer refers to are kept for three days. Iceberg retries 
 **`upkeep` failed or was killed**: rows in `runs` and `snapshots` are removed before the rows that they refer to. So readers see a
 complete run or none. The next upkeep removes the rest. If compaction fails, the old files stay.
 
-**A longer retention** keeps what is still there. Removed data can't be recovered. Try a shorter retention on a copy of the policy
-with the param `policy`.
+**A longer retention** keeps what is still there. **A shorter retention** removes data in the next run, also if the
+param `policy` names it. There is no dry run, and removed data can't be recovered.
 
 Connection: `spark` for spark-submit. Pool: `kafka_durability`, one slot.
 """

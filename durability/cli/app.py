@@ -396,6 +396,7 @@ def verify(
     """Verify evidence: that files are as attested, who signed them, and that no run is missing.
 
     It does what the verify.py of each run does. Without --public-key, the key in the folder is used, which proves no signer.
+    A proof of a finding needs --public-key or --head.
     """
     from pathlib import Path
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from durability.errors import AuditError, Refused, Unreachable
 from durability.evidence import verify
-from durability.evidence.verify import MANIFEST, RUN
+from durability.evidence.verify import MANIFEST, RUN, Run
 from durability.lake import encryption
 from durability.policy.model import EvidenceCopy
 from durability.report.words import plural
@@ -46,12 +46,10 @@ class Copied:
     """What a copy did.
 
     runs: the runs that are complete there now and weren't before. objects: how many were put.
-    whole: all runs that are complete there now.
     problems: what a user has to look at. The evidence in the folder is whole in any case.
     """
 
     runs: list[str] = field(default_factory=list)
-    whole: list[str] = field(default_factory=list)
     objects: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -65,39 +63,59 @@ def copy(
     make_client: makes boto3's S3 client; by default as for a lake, from the environment.
     Raises nothing that concerns the store: `problems` has it.
     """
+    done = Copied()
+    failure = _attempt(lambda: _copy(root, _Bucket((make_client or client)(), target, thorough), done, thorough))
+    if failure:
+        done.problems.append(f"evidence is not copied to {target.address}: {failure}. {LATER}")
+    return done
+
+
+def _copy(root: Path, bucket: _Bucket, done: Copied, thorough: bool) -> None:
+    runs = sorted((name for name in os.listdir(root) if RUN.fullmatch(name)), key=lambda name: int(name.split("-")[0]))
+    try:
+        done.problems += bucket.warnings()
+        incomplete, complete = bucket.compare(root, runs, done)
+        if thorough:
+            incomplete += bucket.lacking(root, complete, done)
+        for name in incomplete:
+            try:
+                for was_put in _put(bucket, root / name):
+                    done.objects += was_put
+                done.runs.append(name)
+            except (_Differs, OSError) as error:  # of this run alone
+                done.problems.append(f"evidence of {name} is not whole at {bucket.target.address}: {error}")
+    finally:
+        done.problems += bucket.not_kept()
+
+
+def unsafe(run: Run, target: EvidenceCopy, make_client: Callable[[], Any] | None = None) -> str | None:
+    """Why the folder of a run must not be removed. None: each of its files is at `target`, as attested, and safe there.
+
+    An object is safe if the policy's Object Lock keeps it, or if the bucket keeps versions.
+    Asks for each object again: that a run was copied once doesn't show that its objects still exist, or what they have.
+    run: as `durability.evidence.verify.check_run` found the folder, without problems.
+    """
+    found: list[str | None] = []
+    failure = _attempt(lambda: found.append(_Bucket((make_client or client)(), target, True).unsafe(run)))
+    return failure or found[0]
+
+
+def _attempt(work: Callable[[], None]) -> str | None:
+    """Do something with the store. Returns why it failed, without secrets; None if it didn't."""
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
-    done = Copied()
-    runs = sorted((name for name in os.listdir(root) if RUN.fullmatch(name)), key=lambda name: int(name.split("-")[0]))
     try:
-        bucket = _Bucket((make_client or client)(), target, THOROUGH if thorough else WITHIN)
-        try:
-            done.problems += bucket.warnings()
-            incomplete = bucket.incomplete(root, runs, done)
-            if thorough:
-                incomplete += bucket.lacking(root, done)
-            for name in incomplete:
-                try:
-                    for was_put in _put(bucket, root / name):
-                        done.objects += was_put
-                    done.runs.append(name)
-                    done.whole.append(name)
-                except (_Differs, OSError) as error:  # of this run alone
-                    done.problems.append(f"evidence of {name} is not whole at {target.address}: {error}")
-        finally:
-            done.problems += bucket.not_kept()
+        work()
     except AuditError as error:
-        done.problems.append(f"evidence is not copied to {target.address}: {error}. {LATER}")
+        return str(error)
     except ClientError as error:
-        done.problems.append(f"evidence is not copied to {target.address}: {_refusal(error)}. {LATER}")
+        return _refusal(error)
     except (Boto3Error, BotoCoreError) as error:
         # Texts of botocore's errors may include an endpoint. Class names don't.
-        done.problems.append(
-            f"evidence is not copied to {target.address}: {type(error).__name__}. Check the store's address "
-            f"(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. {LATER}"
-        )
-    return done
+        check = "Check the store's address (AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network"
+        return f"{type(error).__name__}. {check}"
+    return None
 
 
 def client() -> Any:
@@ -144,9 +162,9 @@ def _put(bucket: _Bucket, folder: Path) -> Iterator[bool]:
 class _Bucket:
     """The store's bucket. weak: by run, an object that isn't kept as the policy requires, and why."""
 
-    def __init__(self, store: Any, target: EvidenceCopy, within: float):
-        self.store, self.target, self.within = store, target, within
-        self.until = time.monotonic() + within
+    def __init__(self, store: Any, target: EvidenceCopy, thorough: bool):
+        self.store, self.target, self.within = store, target, THOROUGH if thorough else WITHIN
+        self.until = time.monotonic() + self.within
         self.weak: dict[str, str] = {}
         prefix = target.prefix.strip("/")
         self.prefix = f"{prefix}/" if prefix else ""
@@ -181,36 +199,54 @@ class _Bucket:
             f"bucket {bucket} is not versioned: who may delete objects can remove evidence without a trace. Enable versioning"
         ]
 
-    def incomplete(self, root: Path, runs: list[str], done: Copied) -> list[str]:
-        """The runs without a manifest there, in the order of `runs`. A manifest of other content there is a problem.
+    def compare(self, root: Path, runs: list[str], done: Copied) -> tuple[list[str], list[str]]:
+        """The runs without a manifest there, and those with the same one, in the order of `runs`.
 
-        Those with the same manifest are added to `done.whole`.
+        A manifest of other content there is a problem. The same one doesn't show that the other objects still exist.
         """
         if not runs:
-            return []
+            return [], []
         with ThreadPoolExecutor(min(THREADS, len(runs))) as pool:
             there = list(pool.map(lambda run: self._there(root / run / MANIFEST, f"{run}/{MANIFEST}"), runs))
         for run, same in zip(runs, there, strict=True):
             if same is False:
                 differs = f"object {self.prefix}{run}/{MANIFEST} exists with other content than {root / run / MANIFEST}"
                 done.problems.append(f"evidence of {run} is not whole at {self.target.address}: {differs}")
-            elif same:
-                done.whole.append(run)
-        return [run for run, same in zip(runs, there, strict=True) if same is None]
+        missing = [run for run, same in zip(runs, there, strict=True) if same is None]
+        return missing, [run for run, same in zip(runs, there, strict=True) if same]
 
-    def lacking(self, root: Path, done: Copied) -> list[str]:
-        """Runs of `done.whole` of which objects are missing, which is a problem. They are taken out of it."""
+    def lacking(self, root: Path, runs: list[str], done: Copied) -> list[str]:
+        """Those of the runs of which objects are missing, which is a problem."""
         with ThreadPoolExecutor(THREADS) as pool:
-            there = dict(zip(done.whole, pool.map(self._names, done.whole), strict=True))
+            there = dict(zip(runs, pool.map(self._names, runs), strict=True))
         found = []
         for run, names in there.items():
             files = {path.relative_to(root).as_posix() for path in (root / run).rglob("*") if path.is_file()}
             if missing := sorted(files - names):
                 lost = f"{plural(len(missing), 'object')} of {run} disappeared from {self.target.address}"
                 done.problems.append(f"{lost} and must be put again, such as {self.prefix}{missing[0]}")
-                done.whole.remove(run)
                 found.append(run)
         return found
+
+    def unsafe(self, run: Run) -> str | None:
+        """As the function of this name."""
+        warnings = self.warnings()
+        if warnings and not self.target.mode:  # who may delete objects could remove the last copy
+            return warnings[0]
+
+        def differs(name: str) -> str | None:
+            self._check_time()
+            key = f"{run.name}/{name}"
+            if (head := self._head(key)) is None:
+                return f"object {self.prefix}{key} is missing"
+            if self._checksum(key, head) != _in_base64(run.digests[name]):
+                return f"object {self.prefix}{key} has other content than {run.folder / name}"
+            self._check_kept(key, head)
+            return None
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = [problem for problem in pool.map(differs, sorted(run.digests)) if problem]
+        return next(iter(found + self.not_kept()), None)
 
     def _names(self, run: str) -> set[str]:
         """The names of a run's objects, without the prefix."""
@@ -241,7 +277,7 @@ class _Bucket:
         size = path.stat().st_size
         if size > LARGEST:
             raise _Differs(f"{name} has {size:,} bytes, and S3 takes {LARGEST:,} in one request")
-        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
+        checksum = _in_base64(sha256)
         for last in (False, True):
             with path.open("rb") as file:
                 try:
@@ -339,7 +375,12 @@ class _Bucket:
 def _sha256(path: Path) -> str:
     """In base64, as S3 states it."""
     with path.open("rb") as file:
-        return base64.b64encode(hashlib.file_digest(file, "sha256").digest()).decode()
+        return _in_base64(hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _in_base64(sha256: str) -> str:
+    """A SHA-256 in hex as S3 states it."""
+    return base64.b64encode(bytes.fromhex(sha256)).decode()
 
 
 def _code(error: Any) -> str:

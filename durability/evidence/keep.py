@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from durability.evidence import verify
-from durability.evidence.verify import RUN
+from durability.evidence.verify import RUN, Run
 from durability.lake.retention import midnight, period
 
 
@@ -22,13 +22,16 @@ class Removed:
     problems: list[str] = field(default_factory=list)
 
 
-def remove_old(root: Path, age: timedelta, each: str, now: datetime, copied: Collection[str] | None = None) -> Removed:
+def remove_old(
+    root: Path, age: timedelta, each: str, now: datetime, unsafe: Callable[[Run], str | None] | None = None
+) -> Removed:
     """Remove the runs in `root` that started more than `age` ago, in whole days (UTC).
 
     The newest run stays, as do runs of the week, month or quarter (`each`) of now, which isn't over. A run that isn't as its
     manifest attests stays, with those after it: someone has to look at it.
 
-    copied: the runs that are complete in the bucket to which evidence is copied; None if there is no bucket.
+    unsafe: why a run's copy in the bucket doesn't replace its folder (None: it does), asked right before the removal; None if
+    there is no bucket. A run whose copy doesn't replace it stays, with those after it.
     """
     found = Removed()
     names = sorted((p.name for p in root.iterdir() if RUN.fullmatch(p.name)), key=lambda name: int(name.split("-")[0]))
@@ -39,12 +42,14 @@ def remove_old(root: Path, age: timedelta, each: str, now: datetime, copied: Col
             break
         if started >= midnight(now - age) or period(started, each) == period(now, each):
             break
-        if copied is not None and name not in copied:
-            found.problems.append(f"{root / name} is old, and stays until its copy in the bucket is complete")
-            break
         run = verify.check_run(root / name)
         if run.problems:
             found.problems.append(f"{root / name} is old, and stays because it isn't as attested: {run.problems[0]}")
+            break
+        if unsafe and (why := unsafe(run)):
+            found.problems.append(
+                f"{root / name} is old, and stays until its copy in the bucket is whole and safe: {why}"
+            )
             break
         try:
             # A folder that is half removed has a name that no reader takes for a run. The next run removes the rest.

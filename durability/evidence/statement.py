@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from durability.lake.conditions import of_attempts
 from durability.lake.tables import BROKERS, CLUSTERS, TOPICS
 from durability.plan.plan import Plan, SnapshotPart, to_text
 from durability.resources import NAME, PACKAGES
-from durability.topology.document import LIVE
+from durability.topology.document import LIVE, canonical
 
 FORMAT = "durability-evidence/1"
 SOURCES = ("durability", "expectations", "spark_jobs")
@@ -60,13 +60,9 @@ def statement(subjects: Mapping[str, str], predicate: Mapping[str, Any]) -> dict
     return {"_type": STATEMENT, "subject": listed, "predicateType": PREDICATE, "predicate": dict(predicate)}
 
 
-def predicate(
-    lake: Any, plan: Plan, status: str, verified: bool, documents: Mapping[str, str], **stated: Any
-) -> dict[str, Any]:
+def predicate(plan: Plan, status: str, verified: bool, **stated: Any) -> dict[str, Any]:
     """The statement's predicate. stated: the members that the writer knows.
 
-    lake: an object with `scan(table, where, columns) -> pa.Table`.
-    documents: the file of each snapshot's document by attempt id.
     status: of the run (`durability.steps.conclude`). verified: did the cross-check confirm the verdicts?
     """
     return {
@@ -84,7 +80,6 @@ def predicate(
         "policy": {"name": plan.policy.name, "sha256": plan.policy.sha256},
         "code": {"name": NAME, "version": __version__, "sha256": sources(PACKAGES), "reperform": REPERFORM_SOURCES},
         "lake": plan.lake,
-        "snapshots": _snapshots(lake, plan, documents),
         "inventory": _inventory(plan),
     }
 
@@ -111,7 +106,25 @@ def sources(root: Path) -> str:
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def _snapshots(lake: Any, plan: Plan, documents: Mapping[str, str]) -> list[dict[str, Any]]:
+def take_acls(snapshots: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Replace the ACLs in the entries of snapshots by their count and SHA-256. Returns the ACLs by cluster.
+
+    A proof of one finding shows the manifest, and ACLs name topics, groups and hosts. A file of the folder has them.
+    """
+    found = {}
+    for entry in snapshots:
+        if (acls := entry["acls"]) is not None:
+            found[entry["cluster"]] = acls
+            entry["acls"] = {"count": acls["count"], "sha256": hashlib.sha256(canonical(acls)).hexdigest()}
+    return found
+
+
+def snapshots(lake: Any, plan: Plan, documents: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The member `snapshots`, with the ACLs as they were read.
+
+    lake: an object with `scan(table, where, columns) -> pa.Table`.
+    documents: the file of each snapshot's document by attempt id.
+    """
     read = [
         {"attempt_id": s.attempt_id, "captured_at": s.moment} for s in plan.snapshots if s.attempt_id and s.captured_at
     ]

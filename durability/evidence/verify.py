@@ -50,7 +50,10 @@ class Run:
     problems: what isn't as attested, each with the file's name. notes: what else a reader must know.
     digests: the SHA-256 of each file, by its path in the folder.
     predicate: that of the signed statement, else of manifest.json. Empty if there is none.
+    place: what has the files, in texts.
     """
+
+    place = "folder"
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -264,7 +267,9 @@ def _attested(run: Run, keys: list[bytes] | None) -> dict[str, Any]:
     elif not signed and keys is not None:
         run.wrong(MANIFEST, "it is not signed, so no key can show who wrote it")
     elif not signed:
-        run.notes.append("not signed: anyone with write access to the folder could have changed any file")
+        run.notes.append(
+            f"not signed: only a SHA-256 of the manifest that you keep elsewhere shows that nobody changed the {run.place}"
+        )
     return statement
 
 
@@ -304,8 +309,10 @@ def _signed_payload(run: Run, keys: list[bytes] | None) -> bytes | None:
     for key in trusted:
         if any(signature_matches(key, signed, signature) for signature in signatures):
             if keys is None:
-                own = "which is in the same folder and proves nothing about who signed: give the key that you know"
-                run.notes.append(f"signed by the key {key_id(key)}, {own}, with --public-key")
+                own = f"which is in the same {run.place} and proves nothing about who signed"
+                run.notes.append(
+                    f"signed by the key {key_id(key)}, {own}: give the key that you know, with --public-key"
+                )
             else:
                 run.notes.append(f"signed by the given key {key_id(key)}")
             return payload
@@ -407,6 +414,8 @@ def _check_root(run: Run, subjects: dict[str, str]) -> None:
 class Proof(Run):
     """A run of which a proof has the signed statement alone."""
 
+    place = "file"
+
     def __init__(self, path: Path, files: dict[str, Any]):
         super().__init__(path)
         known = {name: text for name, text in files.items() if name in (*OWN, PUBLIC_KEY) and isinstance(text, str)}
@@ -421,6 +430,7 @@ def check_proof(path: Path, keys: list[bytes] | None, head: str | None) -> tuple
     """Check a file that proves a finding. Returns the run that it is of, and the finding.
 
     head: the SHA-256 that the run's manifest must have; None for any.
+    Without keys and head it is a problem: who forged the file would have put the forger's own key into it.
     """
     proof = _object(path.read_bytes() if path.stat().st_size <= LARGEST else None)
     if proof.get("format") != PROOF:
@@ -440,8 +450,12 @@ def check_proof(path: Path, keys: list[bytes] | None, head: str | None) -> tuple
         run.wrong("the finding", "the run attests no such finding at this place")
     if head is not None and run.sha256 != head:
         run.wrong(MANIFEST, f"its SHA-256 isn't {head}")
-    if head is None and ENVELOPE not in run.digests and not run.problems:
-        run.wrong(MANIFEST, "it is not signed: state the SHA-256 of it that you know, with --head")
+    if keys is None and head is None and not run.problems:
+        if ENVELOPE in run.digests:
+            whose = "it is signed by a key of the same file: give the key that you know, with --public-key"
+            run.wrong(MANIFEST, f"{whose}, or state the SHA-256 of it that you know, with --head")
+        else:
+            run.wrong(MANIFEST, "it is not signed: state the SHA-256 of it that you know, with --head")
     return run, _object(line.encode("utf-8", "replace") if isinstance(line, str) else None)
 
 
@@ -500,6 +514,7 @@ def verify(
     """Check the folder of a run or of all runs, or the proof of a finding. Returns the lines to print, and the exit status.
 
     public_key: a file with the trusted public keys; None to use those in the folders, which prove no signer.
+    A proof needs public_key or head, else it is not as attested.
     after, head: as in `check_chain`.
     """
     try:

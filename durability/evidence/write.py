@@ -28,6 +28,8 @@ from durability.report.formats import ocsf
 REPORT, INPUTS, DOCUMENTS = "report", "inputs", "documents"
 """Folders of a run's evidence: copies of the report's files, of policy, waivers and clusters file, and of topology documents."""
 
+ACLS = "acls"
+"""File of the inputs with the ACLs that brokers listed, by cluster. The manifest has their count and SHA-256 alone."""
 INVENTORY = "inventory"
 """Input without a file of its own: what the run read of all inventories, and which cluster of the fleet each listed one is."""
 
@@ -80,6 +82,9 @@ def write(lake: Any, run: Audited, out: Path, key: SigningKey | None, unsigned: 
         for relative, path in _report_files(run.files):
             _copy(path, folder / REPORT / relative)
         documents = _documents(lake, run.plan, folder)
+        snapshots = statement.snapshots(lake, run.plan, documents)
+        if acls := statement.take_acls(snapshots):
+            _write_input(folder, ACLS, acls)
         _write(folder / "verify.py", Path(verify.__file__).read_bytes())
         if key:
             _write(folder / PUBLIC_KEY, key.public_pem)
@@ -95,11 +100,10 @@ def write(lake: Any, run: Audited, out: Path, key: SigningKey | None, unsigned: 
             "reason": unsigned if key is None else None,
         }
         predicate = statement.predicate(
-            lake,
             run.plan,
             run.status,
             run.verified,
-            documents,
+            snapshots=snapshots,
             folder=name,
             number=number,
             previous=previous,
@@ -175,11 +179,16 @@ def _inputs(run: Audited, folder: Path) -> tuple[dict[str, str | None], dict[str
         reasons[INVENTORY] = "this run compares no inventory"
     else:
         content = {name: value for name, value in compared.to_dict().items() if name != "previous_result_ids"}
-        file = folder / INPUTS / f"{INVENTORY}.json"
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        _write(file, json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n")
-        found[INVENTORY] = _sha256(file)
+        found[INVENTORY] = _sha256(_write_input(folder, INVENTORY, content))
     return found, reasons
+
+
+def _write_input(folder: Path, name: str, content: Mapping[str, Any]) -> Path:
+    """Write an input without a file of its own as JSON. Returns the file."""
+    file = folder / INPUTS / f"{name}.json"
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    _write(file, json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n")
+    return file
 
 
 def _documents(lake: Any, plan: Plan, folder: Path) -> dict[str, str]:

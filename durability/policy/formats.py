@@ -209,7 +209,7 @@ RETENTION = _keys(
             **{"each": _may(Choice(PERIODS)), "for": _may(DURATION)},
         )
     ),
-    evidence_folders=_may(DURATION, "The folders of runs in OUT/evidence; without it, they are kept for ever"),
+    evidence_folders=_may(DAYS, "The folders of runs in OUT/evidence; without it, they are kept for ever"),
 )
 EVIDENCE = _keys(
     "evidence-copy",

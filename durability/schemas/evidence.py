@@ -225,13 +225,16 @@ SAMPLE = Object(
 )
 
 FILE_HASH = Member(Object("file-hash", {"sha256": Member(SHA256)}), nullable=True)
+ACLS_SHA256 = Member(SHA256, about="of the canonical JSON of the cluster's entry in inputs/acls.json")
 SNAPSHOT = {
     **_all(("cluster", "status"), TEXT),
     **_all(("reason", "snapshot_id", "source", "document", "kafka_cluster_id", "kafka_version"), OPTIONAL_TEXT),
     "captured_at": Member(MOMENT, nullable=True),
     "sha256": Member(SHA256, nullable=True, about="of the canonical JSON of its document"),
     "acls": Member(
-        ACLS, nullable=True, about="of the principal and of User:*; null: not known, and `unknown` says why"
+        Object("attested-acls", {"count": NUMBER, "sha256": ACLS_SHA256}),
+        nullable=True,
+        about="of the principal and of User:*; null: not known, and `unknown` says why",
     ),
     **_all(("principal", "apis", "clock_offset_ms"), Member(Anything(), nullable=True)),
     "counts": Member(MapOf(Anything()), about="independent counts, by where they are from"),

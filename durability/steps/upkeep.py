@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from durability.steps.settings import Settings
@@ -37,26 +38,26 @@ def decide(settings: Settings, summary: StepSummary) -> tuple[RetentionPlan, int
 
 def evidence(settings: Settings, summary: StepSummary) -> list[str]:
     """Complete the copies of runs' evidence, and remove folders older than the policy's term. Returns those removed."""
-    from durability.evidence.copy import copy
+    from durability.evidence import copy
     from durability.evidence.keep import remove_old
     from durability.evidence.verify import FOLDER
     from durability.policy import load_policy
 
-    policy, root, whole = load_policy(settings.policy), settings.out / FOLDER, None
+    policy, root = load_policy(settings.policy), settings.out / FOLDER
     if not root.is_dir():
         summary.text = f"no evidence at {root}"
         return []
-    said = []
+    said, unsafe = [], None
     if policy.evidence:
-        copied = copy(root, policy.evidence, thorough=True)
+        copied = copy.copy(root, policy.evidence, thorough=True)
         summary.problems += copied.problems
-        whole = copied.whole
+        unsafe = partial(copy.unsafe, target=policy.evidence)
         said.append(f"{counted(len(copied.runs), 'run')} completed at {policy.evidence.address}")
     term = policy.retention.evidence_folders
     if term is None:
         summary.text = ", ".join([*said, "no folder is removed, because the policy has no term"])
         return []
-    removed = remove_old(root, term, policy.retention.evidence_each, datetime.now(UTC), whole)
+    removed = remove_old(root, term, policy.retention.evidence_each, datetime.now(UTC), unsafe)
     summary.problems += removed.problems
     said.append(f"{counted(len(removed.runs), 'folder')} removed")
     if removed.runs:

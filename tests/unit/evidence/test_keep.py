@@ -5,12 +5,15 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
-from durability.evidence import keep, verify
+from durability.evidence import copy, keep, verify
+from durability.policy.model import EvidenceCopy
 from durability.steps import upkeep
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -96,6 +99,10 @@ def evidence(settings: Settings) -> tuple[list[str], StepSummary]:
     return upkeep.evidence(settings, summary), summary
 
 
+def there(store, bucket: str) -> set[str]:
+    return {entry["Key"] for entry in store.list_objects_v2(Bucket=bucket).get("Contents", ())}
+
+
 def test_an_upkeep_completes_copies_and_then_removes(settings, tmp_path):
     settings, policy = settings
     assert evidence(settings)[0] == [] and not settings.out.exists()
@@ -109,9 +116,18 @@ def test_an_upkeep_completes_copies_and_then_removes(settings, tmp_path):
     policy.write_text(f"{terms}\nevidence: {{s3: 's3://{bucket}/prod'}}\n")
     removed, summary = evidence(settings)
     assert removed == [] and left(root) == names, "no copy, so nothing may go"
-    assert "NoSuchBucket" in summary.problems[0] and "until its copy in the bucket is complete" in summary.problems[1]
+    assert (
+        "NoSuchBucket" in summary.problems[0]
+        and "until its copy in the bucket is whole and safe: S3 refused" in summary.problems[1]
+    )
 
     store.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": KEY["AWS_REGION"]})
+    removed, summary = evidence(settings)
+    assert removed == [] and f"safe: bucket {bucket} is not versioned" in summary.problems[-1], (
+        "nothing protects the copy"
+    )
+    for key in there(store, bucket):
+        store.delete_object(Bucket=bucket, Key=key)
     store.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     kept = replace(settings, policy=ROOT / "policies" / "policy.yaml")
     assert evidence(kept)[0] == []
@@ -123,12 +139,57 @@ def test_an_upkeep_completes_copies_and_then_removes(settings, tmp_path):
     assert (
         "3 runs completed at" in summary.text and f"2 folders removed, up to {names[1]}, whose manifest" in summary.text
     )
-    there = {entry["Key"] for entry in store.list_objects_v2(Bucket=bucket)["Contents"]}
-    assert {f"prod/{name}/{verify.MANIFEST}" for name in names} <= there
+    assert {f"prod/{name}/{verify.MANIFEST}" for name in names} <= there(store, bucket)
 
     store.delete_object(Bucket=bucket, Key=f"prod/{names[2]}/report/findings.csv")
     removed, summary = evidence(settings)
     (told,) = summary.problems
     assert told.startswith(f"1 object of {names[2]} disappeared from s3://{bucket}/prod and must be put again")
-    there = {entry["Key"] for entry in store.list_objects_v2(Bucket=bucket)["Contents"]}
-    assert f"prod/{names[2]}/report/findings.csv" in there and evidence(settings)[1].problems == []
+    assert f"prod/{names[2]}/report/findings.csv" in there(store, bucket) and evidence(settings)[1].problems == []
+
+
+@pytest.mark.parametrize("lock", [False, True])
+def test_a_run_stays_unless_each_object_of_its_copy_is_there_as_attested(settings, tmp_path, lock):
+    root = tmp_path / "evidence"
+    names = chain(root, *november(1, 2, 3))
+    store, bucket = boto3.client("s3", region_name=KEY["AWS_REGION"]), f"evidence-{uuid.uuid4().hex}"
+    where = {"LocationConstraint": KEY["AWS_REGION"]}
+    store.create_bucket(Bucket=bucket, CreateBucketConfiguration=where, ObjectLockEnabledForBucket=lock)
+    store.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    target = EvidenceCopy(bucket, "prod", *(("GOVERNANCE", 9) if lock else ()))
+    assert copy.copy(root, target, thorough=True).problems == []
+
+    class Denied:
+        """A store that lists no objects and states no object's properties, but those of manifests."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        def get_paginator(self, name):
+            raise ClientError({"Error": {"Code": "SlowDown"}}, "ListObjectsV2")
+
+        def head_object(self, **stated):
+            if stated["Key"].endswith(verify.MANIFEST):
+                return store.head_object(**stated)
+            raise ClientError({"Error": {"Code": "SlowDown"}}, "HeadObject")
+
+    def stays(make_client=lambda: store) -> str:
+        unsafe = partial(copy.unsafe, target=target, make_client=make_client)
+        done = keep.remove_old(root, WEEK, "week", NOW, unsafe)
+        assert (done.runs, left(root)) == ([], names)
+        return done.problems[0]
+
+    assert "ListObjectsV2: SlowDown" in copy.copy(root, target, Denied, thorough=True).problems[0]
+    assert stays(Denied).endswith("whole and safe: S3 refused HeadObject: SlowDown")
+    key = f"prod/{names[0]}/report/findings.csv"
+    store.delete_object(Bucket=bucket, Key=key)
+    assert stays().endswith(f"object {key} is missing")
+    store.put_object(Bucket=bucket, Key=key, Body=b"forged", ChecksumAlgorithm="SHA256")
+    assert copy.copy(root, target, thorough=True).problems == []  # all names are there
+    assert f"object {key} has other content than {root / names[0]}" in stays()
+    store.put_object(Bucket=bucket, Key=key, Body=b"1", ChecksumAlgorithm="SHA256")
+    if lock:
+        assert f"object {key} has no Object Lock" in stays()
+        store.delete_object(Bucket=bucket, Key=key)
+        copy.copy(root, target, thorough=True)
+    assert keep.remove_old(root, WEEK, "week", NOW, partial(copy.unsafe, target=target)).runs == names[:2]

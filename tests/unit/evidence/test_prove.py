@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 from durability.cli.app import app
 from durability.evidence import keys, verify
-from tests.support.evidence import attest, new_key, rewrite, seal, statement
+from durability.topology.document import canonical
+from tests.support.evidence import CLUSTER, attest, new_key, rewrite, seal, statement
+from tests.support.report_cases import snapshot
 from tests.support.schemas import unnamed
 
 # The leaves and roots of Certificate Transparency's own tests (google/certificate-transparency, merkle_tree_test.cc).
@@ -106,8 +108,36 @@ def test_a_finding_is_proven_without_the_others(made, tmp_path):
         assert unnamed("proof", json.loads(text)) == []
         assert not any(f'resource\\": \\"{other}' in text for other in TOPICS if other != finding["resource"])
     assert verified(proof, "--public-key", made / "other.pub")[0] == 1
-    assert "proves nothing about who signed" in verified(proof)[1]
     assert verified(proof, *key, "--head", "0" * 64)[0] == 1 and verified(proof, *key, "--after", "0" * 64)[0] == 2
+
+
+def test_a_key_of_the_same_file_proves_nothing(made, tmp_path):
+    forger = keys.from_file(new_key(tmp_path / "forger.pem"))
+    forged = attest(tmp_path / "out", forger, topics=("payments",))
+    proof = tmp_path / "proof.json"
+    prove(findings(tmp_path / "out")[0]["id"], forged.folder, proof)
+    status, said = verified(proof)
+    assert status == 1 and "As attested" not in said and "in the same file and proves nothing about who signed" in said
+    assert "it is signed by a key of the same file: give the key that you know, with --public-key" in said
+    assert verified(proof, "--public-key", made / "key.pub")[0] == 1
+    # A hash that the reader knows pins the manifest, and with it the finding.
+    assert verified(proof, "--head", forged.sha256)[0] == 0
+
+
+def test_a_proof_shows_no_acls(tmp_path):
+    acl = {"principal": "User:*", "resource_type": "TOPIC", "resource": "salaries", "host": "10.0.0.7"}
+    acls = {"count": 1, "listed": [acl]}
+    collection = json.dumps({**json.loads(CLUSTER["collection"]), "acls": acls, "acls_reason": None})
+    run = attest(tmp_path, None, clusters=({**CLUSTER, "collection": collection},), snapshots=[snapshot()])
+    proof = tmp_path / "proof.json"
+    assert prove(findings(tmp_path)[0]["id"], run.folder, proof)[0] == 0
+    assert "salaries" not in proof.read_text() and "10.0.0.7" not in proof.read_text()
+    predicate = statement(run.folder)["predicate"]
+    (entry,) = predicate["snapshots"]
+    kept = json.loads((run.folder / "inputs" / "acls.json").read_text())
+    assert kept == {entry["cluster"]: acls} and unnamed("evidence", predicate) == []
+    assert entry["acls"] == {"count": 1, "sha256": sha256(canonical(kept[entry["cluster"]])).hex()}
+    assert "inputs/acls.json" in {subject["name"] for subject in statement(run.folder)["subject"]}
 
 
 def tampered(change: Callable[[dict], object]) -> Callable[[dict], dict]:

@@ -566,6 +566,7 @@ def test_how_long_the_lake_keeps_things_is_read_and_no_part_of_the_fingerprint(l
         ("{snapshot: 30d}", 'unknown key "snapshot"; did you mean snapshots?'),
         ("{snapshots: 30}", "expected a duration such as 10s, 30m, 6h or 1d"),
         ("{pulses: 0d}", "expected a duration"),
+        ("{evidence_folders: 1m}", "expected whole days such as 90d"),  # a month was meant
         ("{evidence: {each: moon}}", '"moon" is not one of week, month, quarter'),
         ("{evidence: 10d}", "expected keys and values (each, for)"),
     ],
