@@ -138,7 +138,10 @@ class _Run:
         self.report(f"{step.id}: stopped: {why}")
         try:
             self.changes.intend(step.id, STOP, STOP, [], None, None, why)
-            return Outcome(done, step.id, why, left + take_back(self.cluster, self.changes))
+            left = left + take_back(self.cluster, self.changes)
+            rows = self.changes.state()
+            # A value on the way is put back, so its step isn't complete any more. A wait has no row.
+            return Outcome([id for id in done if id not in rows or _is_done(id, rows)], step.id, why, left)
         except (Refused, Unreachable) as error:
             raise type(error)(f"step {step.id} stopped: {why}. It isn't taken back yet: {error}") from error
 

@@ -34,7 +34,7 @@ def find(out: Path, plan: str, cluster: str | None = None) -> Path:
     found = plans(out)
     if plan not in found:
         raise Refused(
-            f"{out / FOLDER} has no plan {plan}{did_you_mean(plan, found)}; the newest there: {newest(found)}"
+            f"{out / FOLDER} has no plan {plan}; the newest there: {newest(found)}{did_you_mean(plan, found)}"
         )
     content = read(found[plan])
     if cluster and content["cluster"] != cluster:

@@ -152,7 +152,7 @@ def introduction(content: Mapping[str, Any]) -> list[str]:
         f"Plan {content['id']} for cluster {content['cluster']}, by the snapshot of {readable(content['captured_at'])}.",
         *_old(content),
         _aim(content),
-        _copied(content["moved"]),
+        *([_copied(content["moved"])] if content["steps"] else []),
     ]
     if not content["proof"]["offered"]:
         said.append(f"It is not offered, so it has no scripts: {_refusal(content)}.")
@@ -193,8 +193,10 @@ def _aim(content: Mapping[str, Any]) -> str:
     if content["undoes"] is not None:
         return f"It takes plan {content['undoes']} back: placements and settings become those before it."
     proof = content["proof"]
+    remaining = len(proof["remains"])
+    verb = "remains" if remaining == 1 else "remain"
     return f"It fixes {len(proof['mends'])} of {plural(len(content['targets']), 'finding')}." + (
-        f" {len(proof['remains'])} remain: plan.json says why." if proof["remains"] else ""
+        f" {remaining:,} {verb}: plan.json says why." if remaining else ""
     )
 
 
@@ -211,8 +213,11 @@ def _refusal(content: Mapping[str, Any]) -> str:
         return str(proof["harms"][0])
     if not content["targets"] and content["undoes"] is None:
         return "there is no finding to fix"
-    whole = next((entry["why"] for entry in content["left_out"] if entry["topic"] is None), None)
-    return whole or "no step of a plan fixes any of these findings now"
+    left_out = sorted(content["left_out"], key=lambda entry: entry["topic"] is not None)
+    if not left_out:
+        return "no step of a plan fixes any of these findings now"
+    first = left_out[0]
+    return str(first["why"]) if first["topic"] is None else f"topic {first['topic']} is left out: {first['why']}"
 
 
 def _old(content: Mapping[str, Any]) -> list[str]:
@@ -245,23 +250,25 @@ def _copied(moved: Mapping[str, Any]) -> str:
 
 def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     """The plan in about twenty lines for a terminal, from plan.json."""
-    proof, moved = content["proof"], content["moved"]
+    proof, refusal = content["proof"], None if content["proof"]["offered"] else _refusal(content)
     lines = [
         f"{content['cluster']}: plan {content['id']}, by the snapshot of {readable(content['captured_at'])}",
         *_old(content),
         "",
         f"  {_aim(content)}",
-        f"  {_copied(moved)}",
-        "",
     ]
     steps = content["steps"]
+    if steps:
+        lines += [f"  {_copied(content['moved'])}", ""]
     for step in steps[:SHOWN]:
         what = [plural(step["partitions"], "partition")] if step["partitions"] else []
         what += [plural(len(step["topics"]), "topic")] if step["topics"] else []
         lines.append(f"  {step['id']:<20} {', '.join(what)}")
     if len(steps) > SHOWN:
         lines.append(f"  and {len(steps) - SHOWN} more steps")
-    left = [f"{entry['topic'] or 'the cluster'}: {entry['why']}" for entry in content["left_out"]]
+    left = [
+        f"{entry['topic'] or 'the cluster'}: {entry['why']}" for entry in content["left_out"] if entry["why"] != refusal
+    ]
     if left:
         lines += ["", "Left out:", *(f"  {text}" for text in left[:SHOWN])]
         lines += [f"  and {len(left) - SHOWN} more in plan.json"] if len(left) > SHOWN else []
@@ -269,10 +276,10 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
         lines += ["", "Moved to a part of the target only:", *(f"  {text}" for text in noted[:SHOWN])]
         lines += [f"  and {len(noted) - SHOWN} more in plan.json"] if len(noted) > SHOWN else []
     lines.append("")
-    if proof["offered"]:
+    if refusal is None:
         lines.append("Proven: the planned topology has no new finding and no worse one.")
         if not proof["cross_checked"]:
             lines.append("The findings are not cross-checked: audit the cluster into a lake first for that.")
     else:
-        lines.append(f"Not offered: {_refusal(content)}.")
+        lines.append(f"Not offered: {refusal}.")
     return [plain(line) for line in [*lines, "", f"  {place / README}", f"  {place / PAGE}", f"  {place / PLAN}"]]

@@ -44,10 +44,18 @@ def find(settings: Settings, named: str, label: str, cluster: str | None = None)
         found = of_folder(Path(named).absolute())
     else:
         lake, plans = settings.open_lake(), applied.plans(settings.out)
-        found = of_folder(plans[named], lake) if named in plans else _recorded(settings, lake, named, label, plans)
+        found = _of_id(plans[named], lake) if named in plans else _recorded(settings, lake, named, label, plans)
     if cluster and found.cluster != cluster:
         raise Refused(f"{label}{plain(named)}: plan {found.id} is for cluster {found.cluster}, not for {cluster}")
     return found
+
+
+def _of_id(place: Path, lake: Lake) -> Undone:
+    """`of_folder`. A folder that was edited isn't needed if the lake has what was changed."""
+    try:
+        return of_folder(place, lake)
+    except Refused as error:
+        raise Refused(f"{error}. If it was applied, move {place} away: then the lake's record takes it back") from error
 
 
 def of_folder(place: Path, lake: Lake | None = None) -> Undone:
@@ -75,8 +83,8 @@ def _recorded(settings: Settings, lake: Lake, id: str, label: str, folders: Mapp
     if found is None:
         known = {*folders, *recorded.plans(lake)}
         raise Refused(
-            f"{label}{plain(id)}: neither the folder nor the id of a plan{did_you_mean(id, known)}; the newest plans in"
-            f" {settings.out / change.FOLDER} and in the lake {settings.lake}: {applied.newest(known)}"
+            f"{label}{plain(id)}: neither the folder nor the id of a plan; the newest plans in"
+            f" {settings.out / change.FOLDER} and in the lake {settings.lake}: {applied.newest(known)}{did_you_mean(id, known)}"
         )
     stated = found.cluster, found.kafka_cluster_id
     return Undone(id, *stated, found.before, found.findings, found.changed_at)

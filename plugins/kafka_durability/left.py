@@ -21,7 +21,7 @@ def connect(connection: str) -> dict[str, Any]:
 def allows(connection: str) -> bool:
     """Does the Connection allow changes? Refused if it doesn't exist."""
     if find(connection) is None:
-        raise Refused(f"there is no Connection {connection}")
+        raise Refused(f"there is no Connection {connection}, which the clusters file names: add it to Airflow")
     return KafkaHook(connection).allows_changes()
 
 

@@ -175,6 +175,8 @@ class RestoreOperator(PlannedStep):
     """Takes back the throttles that the application left, in any case. Skipped if nothing was applied."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[str]:
+        if not self.planned:  # the task `plan` failed, and this one runs nevertheless
+            raise AirflowSkipException("no plan was made, so nothing was applied")
         stays = remediate.restore(self.application(settings, context), connect, allows)
         summary.text = f"{len(stays)} left" if stays else "as before"
         summary.problems += stays

@@ -9,7 +9,10 @@ from durability.remedies.plans import HALTED
 from durability.topology.observers import by_default, has_observers
 from durability.topology.unreadable import Unreadable
 
-OBSERVERS = "topic {} has Confluent observers: its replicas follow confluent.placement.constraints"
+OBSERVERS = (
+    "topic {} has Confluent observers, so no plan is made for this cluster: change confluent.placement.constraints of its"
+    " topics, and let Confluent's rebalancer move them"
+)
 UNREAD = "the replicas of {} could not be read: let the auditor read them, then audit again"
 RUNNING = "a reassignment is running ({}): let it complete, or cancel it, then audit again"
 UNKNOWN_RUNNING = (

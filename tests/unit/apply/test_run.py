@@ -178,12 +178,21 @@ def test_a_run_killed_at_any_call_is_taken_back_and_can_be_applied_again(after):
         assert applied(kafka, lake).stopped is None and is_final(kafka), point
 
 
+def first_move() -> int:
+    """The first call after which a killed run leaves a move in flight."""
+    for point in range(kill_points()):
+        kafka = cluster(copied=5)
+        if killed(kafka, MemoryLake(), Life(point, after=True)) and kafka.partitions[A0].moving:
+            return point
+    raise AssertionError("no call starts a move")
+
+
 def test_a_restore_killed_at_any_call_is_finished_by_the_next_or_by_the_plan():
-    ended = False
+    ended, moving = False, first_move()
     for point in range(120):
         after, then_apply = point % 2 == 0, point % 4 < 2
         kafka, lake = in_order(cluster(copied=5)), MemoryLake()
-        assert killed(kafka, lake, Life(57)) and kafka.partitions[A0].moving
+        assert killed(kafka, lake, Life(moving, after=True)) and kafka.partitions[A0].moving
         ended = not killed(kafka, lake, Life(point // 2, after), back=True)
         if not then_apply:
             assert restore(kafka, changes(lake)) == [] and not throttled(kafka), point
@@ -418,7 +427,7 @@ def test_moves_that_stall_are_stopped_and_taken_back(others, why):
     kafka, lake = cluster(), MemoryLake()
     on(kafka, "reassign", lambda: vars(kafka).update({"copied": 0, **others}))
     outcome = stopped(kafka, lake)
-    assert (outcome.done, outcome.stopped, outcome.left) == (["1-lower-min-isr"], "2-reassign", [])
+    assert (outcome.done, outcome.stopped, outcome.left) == ([], "2-reassign", [])
     assert "no progress for 0 s" in outcome.why and why in outcome.why
     assert made(kafka) == [*MADE[:2], "cancel a-0", MADE[4]] and not throttled(kafka)
     assert placed(kafka)[A0] == (1, 2) and kafka.settings[A] == {MIN_ISR: "3"}

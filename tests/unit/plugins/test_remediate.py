@@ -6,9 +6,9 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kafka_durability import left
-from kafka_durability.remediate import approval
+from kafka_durability.remediate import RestoreOperator, approval
 
 from durability.apply.record import Approval
 from durability.collect.settings import client_config
@@ -42,8 +42,14 @@ def test_a_connection_allows_changes_only_if_it_says_so(monkeypatch, extra, allo
 
 def test_a_connection_that_is_missing_allows_nothing(monkeypatch):
     monkeypatch.setattr(left, "find", lambda name: None)
-    with pytest.raises(Refused, match="there is no Connection kafka_none"):
+    with pytest.raises(Refused, match="there is no Connection kafka_none, which the clusters file names: add it"):
         left.allows("kafka_none")
+
+
+def test_a_restore_without_a_plan_is_skipped():
+    restore = RestoreOperator(task_id="restore", planned=None, approved=None)
+    with pytest.raises(AirflowSkipException, match="no plan was made"):
+        restore.work(None, {}, None)
 
 
 def test_an_approval_has_its_user_time_and_comment():

@@ -153,6 +153,19 @@ def test_a_topic_that_needs_more_brokers_says_what_helps():
     assert "remediation" in drafted.why(other, "# Set it.\nkafka-configs --alter")
 
 
+@pytest.mark.parametrize("topic, refusal", [("t", "topic t is left out: add brokers"), (None, "add brokers")])
+def test_a_plan_without_steps_says_once_what_it_waits_for(tmp_path, topic, refusal):
+    whole = made(proven=Proof(remains=(("x", "add brokers"),)))
+    without = replace(whole, change=replace(whole.change, steps=()), left_out=((topic, "add brokers"),))
+    place = report.write(without, FACTS, tmp_path)
+    said = report.summary(report.read(place), place)
+    assert f"Not offered: {refusal}." in said and ("Left out:" in said) == (topic is not None)
+    lines = [*said, *(place / "README.txt").read_text().splitlines()]
+    assert f"It is not offered, so it has no scripts: {refusal}." in lines
+    assert not any("It copies" in line for line in lines)
+    assert "  It fixes 0 of 1 finding. 1 remains: plan.json says why." in lines
+
+
 def test_a_topic_that_moves_to_a_part_of_its_target_is_named(tmp_path):
     whole = made()
     noted = [{"topic": f"t{n}", "why": "add a rack"} for n in range(report.SHOWN + 2)]

@@ -76,7 +76,7 @@ def test_a_plan_is_found_by_its_id_also_when_a_later_one_moved_it_aside(settings
     change.write(made("p-2"), FACTS, out)
     assert applied.find(out, "p-2", CLUSTER) == place
     assert applied.find(out, "p-1").parent.parent.name == change.EARLIER
-    with pytest.raises(Refused, match=r"has no plan p-3; did you mean p-"):
+    with pytest.raises(Refused, match=r"has no plan p-3; the newest there: p-2, p-1; did you mean p-.\?$"):
         applied.find(out, "p-3")
     with pytest.raises(Refused, match="plan p-1 is for cluster eu payments, not for us"):
         applied.find(out, "p-1", "us")

@@ -59,6 +59,14 @@ def test_a_plan_is_taken_back_by_folder_id_or_record(lake, tmp_path):
     by_id = undone.find(settings, ID, "--undo ", CLUSTER)
     assert by_id.before == by_folder.before and by_id.changed_at is not None
 
+    edited = next((settings.out / "plan").glob(f"earlier*/*/{ID}"))
+    (edited / "README.txt").write_text("edited")
+    with pytest.raises(Refused) as refused:
+        undone.find(settings, ID, "--undo ")
+    assert str(refused.value) == (
+        f"{edited / 'README.txt'}: it was edited or removed after the plan was made; make a new plan. If it was applied, move"
+        f" {edited} away: then the lake's record takes it back"
+    )
     shutil.rmtree(settings.out)
     recorded = undone.find(settings, ID, "--undo ")
     assert (recorded.cluster, recorded.kafka_cluster_id, recorded.findings) == (CLUSTER, "kafka", {"x", "y"})
@@ -72,8 +80,8 @@ def test_a_plan_is_taken_back_by_folder_id_or_record(lake, tmp_path):
     with pytest.raises(Refused) as refused:
         undone.find(settings, "20261127T120000Z-aaab", "UNDO=")
     assert str(refused.value) == (
-        f"UNDO=20261127T120000Z-aaab: neither the folder nor the id of a plan; did you mean {ID}?; the newest plans in"
-        f" {settings.out / 'plan'} and in the lake {lake.location}: 20261127T130000Z-bbbb, {ID}"
+        f"UNDO=20261127T120000Z-aaab: neither the folder nor the id of a plan; the newest plans in {settings.out / 'plan'}"
+        f" and in the lake {lake.location}: 20261127T130000Z-bbbb, {ID}; did you mean {ID}?"
     )
     with pytest.raises(Refused, match=f"plan {ID} is for cluster eu payments, not for us"):
         undone.find(settings, ID, "--undo ", "us")
