@@ -109,6 +109,12 @@ def test_partitions_that_could_not_be_judged_are_said(tmp_path):
     )
     assert "broker 1 breaks no partition that could be judged" in words
     assert "racks: data at risk 3 racks" in words
+    assert "A question mark beside a name: some partitions could not be judged" in words
+
+
+def test_a_cluster_without_known_brokers_has_no_picture(tmp_path):
+    words, _ = parse(page(tmp_path, Cluster("eu", {}, [])))
+    assert "No broker is known." in words and "The stronger a cell's colour" not in words
 
 
 def test_a_broker_that_is_down_is_marked(tmp_path):

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from durability.plain import plain
 from durability.report.html.pictures.style import CONFIG
-from durability.report.words import clipped
+from durability.report.words import clipped, visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -52,9 +52,8 @@ def draw(pictures: Mapping[str, Picture]) -> dict[str, Markup]:
     """
     if not pictures:
         return {}
-    asked = json.dumps(
-        {name: {**picture.chart.to_dict(validate=False), "config": CONFIG} for name, picture in pictures.items()}
-    )
+    charts = {name: _visible(picture.chart.to_dict(validate=False)) for name, picture in pictures.items()}
+    asked = json.dumps({name: {**chart, "config": CONFIG} for name, chart in charts.items()})
     try:
         # -P: the program's folder isn't searched for modules.
         run = subprocess.run(
@@ -63,7 +62,16 @@ def draw(pictures: Mapping[str, Picture]) -> dict[str, Markup]:
         answers = json.loads(run.stdout) if run.returncode == 0 else _failed(pictures, _last_line(run.stderr, run))
     except subprocess.TimeoutExpired:
         answers = _failed(pictures, f"the converter took longer than {SECONDS} s")
+    except (OSError, ValueError) as error:  # it can't be started, or its answer isn't JSON
+        answers = _failed(pictures, f"the converter failed: {error}")
     return {name: _element(name, picture, answers[name]) for name, picture in pictures.items()}
+
+
+def _visible(value: Any) -> Any:
+    """A chart in which all text is `visible`. Control characters, which names and reasons may have, are forbidden in XML."""
+    if isinstance(value, dict):
+        return {key: _visible(member) for key, member in value.items()}
+    return [_visible(member) for member in value] if isinstance(value, list) else visible(value)
 
 
 def _failed(pictures: Mapping[str, Picture], why: str) -> dict[str, dict[str, str]]:
@@ -77,9 +85,13 @@ def _last_line(text: str, run: subprocess.CompletedProcess[str]) -> str:
 
 
 def _element(name: str, picture: Picture, answer: Mapping[str, str]) -> Markup:
-    if "svg" in answer:
-        return Markup(inlined(answer["svg"], name, picture))
-    why = escape(clipped(plain(answer["error"]), 300))
+    why = answer.get("error")
+    if why is None:
+        try:
+            return Markup(inlined(answer["svg"], name, picture))
+        except (ElementTree.ParseError, ValueError) as error:
+            why = str(error)
+    why = escape(clipped(plain(why), 300))
     return Markup('<p class="empty">The picture could not be drawn: {}. The numbers are below.</p>').format(why)
 
 
@@ -87,7 +99,8 @@ def inlined(svg: str, name: str, picture: Picture) -> str:
     """A document of Vega as an element of a page, with its text alternative.
 
     A description of a mark becomes its title, which browsers show under the pointer. Invisible elements and attributes without
-    effect are left out: they are two thirds of the text. Raises ValueError for an element that isn't in TAGS.
+    effect are left out: they are two thirds of the text. Raises ValueError for an element that isn't in TAGS, and ParseError
+    for text that isn't XML.
 
     >>> about = Picture(None, "<Loss>", "1 broker")
     >>> path = '<path aria-label="a &lt; b" onclick="c()" d="M0.12345,1"/>'
@@ -121,7 +134,7 @@ def inlined(svg: str, name: str, picture: Picture) -> str:
     root.attrib |= {"class": "picture", "role": "img", "aria-labelledby": f"{name}-title {name}-text"}
     for place, (tag, part, text) in enumerate((("title", "title", picture.title), ("desc", "text", picture.text))):
         child = ElementTree.Element(tag, {"id": f"{name}-{part}"})
-        child.text = text
+        child.text = str(visible(text))
         root.insert(place, child)
     return ElementTree.tostring(root, encoding="unicode")
 

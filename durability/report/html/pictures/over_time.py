@@ -80,7 +80,8 @@ def timeline_chart(line: Timeline) -> OverTime:
         for begin, until, reason in line.windows
         if until > start and begin <= end
     ]
-    said = f"{line.reading}; at most {plural(line.peak, 'partition')}"
+    most = f"at most {plural(line.peak, 'partition')}" if known else "nothing could be counted"
+    said = f"{line.reading}; {most}"
     return OverTime(line.cluster, said, start, end, columns, known, gaps, windows)
 
 

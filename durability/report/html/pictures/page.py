@@ -36,7 +36,7 @@ def drawn(
     # Tests check charts against Vega-Lite's schema. Checking each row of data again takes longer than drawing it.
     with debug_mode(False):
         pictures = (
-            _numbered("costs", map(_costs, clusters))
+            _numbered("costs", (_costs(c) if c["heat"] else None for c in clusters))
             | _numbered("replicas", map(_replicas, topics))
             | _numbered("tasks", (_tasks(a) if tasks.values(a) else None for a in applications[: tasks.APPLICATIONS]))
             | _numbered("timeline", map(_timeline, timelines))
@@ -56,6 +56,9 @@ def _costs(cluster: Mapping[str, Any]) -> Picture:
         for kind, cost in cluster["worst"].items()
         if cost
     ]
+    if cluster["unknown"] != 0:
+        count = "an unknown number" if cluster["unknown"] is None else f"at least {cluster['unknown']:,}"
+        said.append(f"Partitions not judged for some loss: {count}")
     title = f"Partitions that the loss of each rack and broker of {clipped(cluster['cluster'], 120)} breaks"
     return Picture(costs.chart(cluster), title, ". ".join([*said, BELOW]))
 
@@ -82,5 +85,6 @@ def _trend(shown: OverTime) -> Picture:
 
 
 def _worst(shown: OverTime) -> str:
-    gaps = plural(len(shown.gaps), "gap")
-    return f"The worst, {shown.worst[0]}. {gaps}." if shown.worst else f"None. {gaps}."
+    if not shown.worst and not shown.known:
+        return "Nothing could be counted."
+    return f"{f'The worst, {shown.worst[0]}' if shown.worst else 'None'}. {plural(len(shown.gaps), 'gap')}."

@@ -21,19 +21,20 @@ LEADER = "leader's id"
 def chart(topic: Mapping[str, Any]) -> alt.FacetChart:
     """The chart of one of `data.placements.read`."""
     racks = [(group, rack) for group, (rack, brokers) in enumerate(topic["racks"], 1) for _ in range(brokers)]
+    brokers = list(zip(topic["columns"], racks, strict=True))
+    labels = [LEADER, *(_label(rack, broker) for broker, (_, rack) in brokers)]
     rows = []
     for row in topic["rows"]:
         leader = _leader(row, topic["columns"])
         mark = {"no leader": "O", "?": "?"}.get(leader, "")
-        rows.append(_cell(0, LEADER, row, {"no leader": "none"}.get(leader, leader), mark, f"leader: {leader}"))
-        for place, (broker, (group, rack)) in enumerate(zip(topic["columns"], racks, strict=True)):
-            state = "unknown" if row["cells"] is None else row["cells"][place]
+        rows.append(_cell(0, 0, row, {"no leader": "none"}.get(leader, leader), mark, f"leader: {leader}"))
+        for number, (_, (group, _)) in enumerate(brokers, 1):
+            state = "unknown" if row["cells"] is None else row["cells"][number - 1]
             letter, signs = _letter(state)
-            where = "no rack known" if rack is None else clipped(str(visible(rack)), 20)
-            name = f"{where} / {broker['broker']}{' down' if broker['down'] else ''}"
-            rows.append(_cell(group, name, row, letter + signs, letter, f"{name}: {state or 'no replica'}"))
+            title = f"{labels[number]}: {state or 'no replica'}"
+            rows.append(_cell(group, number, row, letter + signs, letter, title))
     x = alt.X("partition:N", sort=None).axis(title="partition", orient="top", labelAngle=0, domain=False, ticks=False)
-    y = alt.Y("broker:N", sort=None).axis(**names(row["broker"] for row in rows))
+    y = alt.Y("row:O", sort=None).axis(**names(labels))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
     cells = base.mark_rect(stroke="var(--line)").encode(
         fill=alt.Fill("colour:N", scale=None),
@@ -47,6 +48,11 @@ def chart(topic: Mapping[str, Any]) -> alt.FacetChart:
         .facet(row=alt.Row("group:O", header=None), spacing=6)
         .resolve_scale(y="independent")
     )
+
+
+def _label(rack: str | None, broker: Mapping[str, Any]) -> str:
+    where = "no rack known" if rack is None else clipped(str(visible(rack)), 20)
+    return f"{where} / {broker['broker']}{' down' if broker['down'] else ''}"
 
 
 def _letter(state: str) -> tuple[str, str]:
@@ -67,10 +73,10 @@ def _leader(row: Mapping[str, Any], columns: list[dict[str, Any]]) -> str:
     return next((str(broker["broker"]) for state, broker in states if state.startswith("leader")), "?")
 
 
-def _cell(group: int, broker: str, row: Mapping[str, Any], text: str, letter: str, title: str) -> dict[str, Any]:
+def _cell(group: int, number: int, row: Mapping[str, Any], text: str, letter: str, title: str) -> dict[str, Any]:
     return {
         "group": group,
-        "broker": broker,
+        "row": number,
         "partition": str(row["partition"]),
         "text": text,
         "colour": f"var({COLOURS[letter]})",

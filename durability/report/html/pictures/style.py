@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Sequence
 from typing import Any
 
 WIDTH = 480
 """Pixels of a chart. On a phone it shrinks to about 390, where its text of 12 pixels is still readable."""
 CHARACTER = 7.2
 """Pixels of a character in a wide font."""
+NAME = 120
+"""The most characters of a name in a title. Labels are shorter."""
 CONFIG: dict[str, Any] = {
     "background": "transparent",
     "padding": {"left": 4, "top": 4, "right": 20, "bottom": 4},
@@ -28,10 +31,13 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def names(labels: Iterable[str]) -> dict[str, Any]:
-    """An axis of names. Its space allows for a wider font than the converter measures: browsers choose their own."""
-    space = CHARACTER * max(map(len, labels))
-    return {"labelLimit": 0, "minExtent": space, "domain": False, "ticks": False}
+def names(labels: Sequence[str]) -> dict[str, Any]:
+    """An axis of rows, given by their numbers from 0, with their labels. Rows with equal labels stay separate.
+
+    Its space allows for a wider font than the converter measures: browsers choose their own.
+    """
+    space, label = CHARACTER * max(map(len, labels)), f"{json.dumps(labels)}[datum.value]"
+    return {"labelExpr": label, "labelLimit": 0, "minExtent": space, "domain": False, "ticks": False}
 
 
 def short(count: int) -> str:

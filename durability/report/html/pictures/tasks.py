@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from durability.report.html.pictures.style import names
+from durability.report.html.pictures.style import NAME, names
 from durability.report.words import clipped, plural, visible
 
 APPLICATIONS, VALUES = 6, 8
@@ -28,17 +28,18 @@ def values(application: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def chart(application: Mapping[str, Any]) -> alt.LayerChart | alt.FacetChart:
-    rows = []
-    for loss in values(application):
-        tag, value = (clipped(str(visible(loss[name])), 24) for name in ("tag", "value"))
-        group = f"{tag} {value}"
+    rows, labels = [], []
+    for number, loss in enumerate(values(application)):
+        tag, value = (str(visible(loss[name])) for name in ("tag", "value"))
+        labels.append(f"{clipped(tag, 24)} {clipped(value, 24)}")
+        name = f"{clipped(tag, NAME)} {clipped(value, NAME)}"
         for member, (colour, opacity, text) in BARS.items():
-            row = {"group": group, "member": member, "tasks": loss[member], "text": text.format(f"{loss[member]:,}")}
-            title = f"{group}: {plural(loss[member], 'task')} {text.format('').strip()}"
+            row = {"row": number, "member": member, "tasks": loss[member], "text": text.format(f"{loss[member]:,}")}
+            title = f"{name}: {plural(loss[member], 'task')} {text.format('').strip()}"
             rows.append({**row, "colour": colour, "opacity": opacity, "title": title})
     most = max(row["tasks"] for row in rows) or 1
-    x = alt.X("tasks:Q", axis=None, scale=alt.Scale(domain=[0, most], nice=False))
-    y = alt.Y("group:N", sort=None).axis(**names(row["group"] for row in rows))
+    x = alt.X("tasks:Q", axis=None, stack=None, scale=alt.Scale(domain=[0, most], nice=False))
+    y = alt.Y("row:O", sort=None).axis(**names(labels))
     offset = alt.YOffset("member:N", sort=list(BARS), scale=alt.Scale(paddingInner=0.15))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y, yOffset=offset)
     fill, opacity_of = alt.Fill("colour:N", scale=None), alt.FillOpacity("opacity:Q", scale=None)
