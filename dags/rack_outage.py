@@ -22,6 +22,7 @@ can be. So do `watch` and `restore` if you trigger the DAG again for this cluste
 back and `detect` is skipped. A second run changes nothing twice.
 
 **The Connection leads to another cluster**: nothing is put back, and the task fails. Let it lead to the former one, and clear it.
+If that cluster is gone for good, an approved run for the new one gives its changes up: docs/rack-outage.md.
 
 **What others changed meanwhile** stays. The log of `restore` names it, with the value before the outage.
 

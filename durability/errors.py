@@ -48,3 +48,7 @@ class Unreachable(AuditError):
 
 class Refused(AuditError):
     """A request that can't be carried out as stated (missing tool, conflicting options, locked lake)."""
+
+
+class NotOfCluster(Refused):
+    """A request names nothing that the cluster has. Of several clusters, another one may have it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from durability.apply import partitions, throttles
+from durability.apply import outage, partitions, throttles
 from durability.apply.cluster import Cluster, Reading, Resource, ResourceType, TopicPartition
 from durability.apply.record import THROTTLE, Changes, Row, is_open
 from durability.apply.settings import CLUSTER_WIDE, of_topic
@@ -42,8 +42,13 @@ def open_rows(changes: Changes) -> list[Row]:
 
 
 def last_rate(changes: Changes) -> int | None:
-    """The bytes per second and broker of the last throttle, also if it was put back; None if there was none."""
-    rows = [row for row in changes.state().values() if row.kind == THROTTLE]
+    """The bytes per second and broker of the last throttle of an open move, also if it was put back; None if there was none.
+
+    All outages of a cluster share one plan. The throttle of an earlier one says nothing of what this one's approver chose.
+    """
+    state = changes.state()
+    opened = outage.open_rows(state)
+    rows = [row for row in state.values() if row.kind == THROTTLE and row.step in opened]
     last = max(rows, key=lambda row: row.captured_at, default=None)
     rates = [int(one["value"]) for one in last.becomes if one["setting"] in throttles.RATES] if last else []
     return max(rates, default=None)

@@ -86,6 +86,10 @@ class Changes:
         self._renewed: datetime | None = None  # None: not claimed
         self._rows: dict[str, Row] = {}  # complete while the cluster is claimed
 
+    def of_plan(self, purpose: str, plan: str) -> Changes:
+        """The changes of another plan to this cluster, with rows of this run and its approval."""
+        return Changes(self.lake, self.cluster, purpose, plan, self.run_id, self._approval)
+
     # The claim
 
     @contextmanager
@@ -227,7 +231,7 @@ class Changes:
         self._close(change, UNDONE, said)
 
     def left(self, change: str, said: str | None = None) -> None:
-        """The change isn't ours any more: its value was changed by others, and is left as it is."""
+        """The change isn't ours any more: its value was changed by others, or its cluster is gone. It is left as it is."""
         self._close(change, LEFT, said)
 
     def _close(self, change: str, state: str, said: str | None) -> None:

@@ -118,14 +118,54 @@ def _may_be_open(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def same_cluster(changes: Changes, now: str | None) -> None:
-    """Refused unless this is the cluster that a plan changed: the Connection may lead to another one by now. now: Kafka's id."""
+    """Refused unless this is the cluster that a plan changed: the Connection may lead to another one by now. now: Kafka's id.
+
+    A plan that recorded no id isn't refused: its cluster is unknown, not another one.
+    """
     begun = changes.state().get(BEGIN)
-    if begun is not None and now != (changed := begun.was["kafka_cluster_id"]):
+    changed = None if begun is None else begun.was["kafka_cluster_id"]
+    if changed is not None and now != changed:
         shown = "unknown" if now is None else plain(now)
         raise Refused(
             f"cluster {changes.cluster}: nothing is changed or taken back, because this is another cluster: its Kafka cluster id"
-            f" is {shown}, and plan {changes.plan} changed {plain(changed)}. Let the Connection lead there, and restore again"
+            f" is {shown}, and plan {changes.plan} changed {plain(changed)}. Let the Connection lead there, and restore again."
+            " If that cluster is gone for good, run `rack_outage` or `remediate` with `apply` on this one: the approval names"
+            " what is given up"
         )
+
+
+def of_other_clusters(lake: Lake, cluster: str, kafka_cluster_id: str | None) -> list[Unfinished]:
+    """The unfinished plans that changed a cluster of this name with another Kafka id. None of them if an id is unknown."""
+    if kafka_cluster_id is None:
+        return []
+    plans = unfinished(lake, cluster, claimed=True)
+    return [plan for plan in plans if plan.kafka_cluster_id not in (None, kafka_cluster_id)]
+
+
+def given_up(plans: Iterable[Unfinished]) -> list[str]:
+    """What an approver agrees to, a sentence for each of the plans that `of_other_clusters` returns."""
+    return [
+        plain(
+            f"Given up: changes that plan {plan.plan} made to the Kafka cluster with id {plan.kafka_cluster_id} and didn't take"
+            f" back ({len(plan.rows):,} in the table changes). If that cluster still runs, they stay there"
+        )
+        for plan in plans
+    ]
+
+
+def give_up(changes: Changes, approved: str | None, now: str | None) -> list[str]:
+    """Closes what plans of other Kafka clusters left open, as left. Returns a sentence per plan.
+
+    It does nothing unless the cluster is the approved one. approved, now: Kafka's ids. The cluster must not be claimed yet.
+    Raises Unreachable while another run changes the cluster.
+    """
+    plans = of_other_clusters(changes.lake, changes.cluster, now) if now == approved else []
+    for plan in plans:
+        other = changes.of_plan(plan.purpose, plan.plan)
+        with other.claimed():
+            for row in plan.rows:
+                other.left(row.change, f"given up: the Kafka cluster has the id {now} now")
+    return given_up(plans)
 
 
 def plans(lake: Lake) -> list[str]:

@@ -6,10 +6,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from durability.cli import from_snapshot, inputs
+from durability.cli import exit_status, from_snapshot, inputs
 from durability.cli.audit import JOB
 from durability.cli.from_snapshot import Work
 from durability.cli.options import Given, Options
+from durability.errors import Refused
+from durability.plain import plain
 
 if TYPE_CHECKING:
     from durability.steps.change_request import Request
@@ -30,11 +32,20 @@ def run(options: Options, asked: Request) -> int:
     """Makes the plan; returns the exit status: 1 if there is something to do and no plan is offered."""
     if asked.undo is not None:  # an address alone doesn't say which cluster it is
         options = replace(options, cluster=asked.undo.cluster)
-    return from_snapshot.run(options, "plan", lambda work: _plan(work, asked), every=True)
+    chosen = asked.chosen
+    of_brokers = [str(item) for item in chosen.avoid if item.kind != "rack"]
+    of_one = f"{chosen.labels['avoid']}{of_brokers[0]}" if of_brokers else None
+    targets: set[str] = set()
+    status = from_snapshot.run(options, "plan", lambda work: _plan(work, asked, targets), every=True, of_one=of_one)
+    # With a control or a topic, a plan may leave out a finding that its cluster has.
+    missing = [] if chosen.controls or chosen.topic else [id for id in chosen.findings if id not in targets]
+    if missing and status != exit_status.INCOMPLETE:
+        raise Refused(f"{chosen.labels['findings']}{plain(missing[0])}: no cluster has such a finding")
+    return status
 
 
-def _plan(work: Work, asked: Request) -> int:
-    from durability.cli import exit_status
+def _plan(work: Work, asked: Request, targets: set[str]) -> int:
+    """Makes the plan of a cluster. targets: gets the ids of the findings that it is for."""
     from durability.report import change as report
     from durability.steps import change
 
@@ -42,7 +53,7 @@ def _plan(work: Work, asked: Request) -> int:
         place = change.plan_change(
             work.settings,
             work.snapshot,
-            asked,
+            replace(asked, chosen=replace(asked.chosen, several=work.several)),
             lambda lake, plan: work.submit(lake, plan, JOB),
             work.console,
             work.session.folder / f"proof-{work.snapshot['snapshot_id']}",
@@ -51,5 +62,6 @@ def _plan(work: Work, asked: Request) -> int:
     made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))
     for line in report.summary(made, place):
         work.console.line(line)
+    targets |= {*made["targets"]}
     wanted = made["targets"] or made["undoes"] is not None
     return exit_status.REACHED if wanted and not made["proof"]["offered"] else exit_status.DONE

@@ -13,7 +13,7 @@ from durability.cli import audit, exit_status, inputs, job_log
 from durability.cli.console import Console
 from durability.cli.inputs import Input
 from durability.cli.options import Options
-from durability.errors import AuditError
+from durability.errors import AuditError, NotOfCluster, Refused
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -27,6 +27,7 @@ class Work:
     """A row of `snapshots`, the settings of steps, and what runs a Spark job: `submit(lake, plan, job, *arguments)`.
 
     log: of what it runs. Files of the run are in the session's folder, which is private.
+    several: this is one of several clusters.
     """
 
     settings: Settings
@@ -35,6 +36,7 @@ class Work:
     console: Console
     session: Session
     log: Path
+    several: bool = False
 
 
 def run(
@@ -44,10 +46,13 @@ def run(
     environ: Mapping[str, str] = os.environ,
     *,
     every: bool = False,
+    of_one: str | None = None,
 ) -> int:
     """Runs `work` on the snapshot that the options name; returns what it returns (None: 0), or 2 if it failed. name: of the log.
 
     every: if the options name no cluster, run it on the newest snapshot of each. What fails for one costs that one alone.
+    A cluster for which it raises NotOfCluster is skipped; if all are, the first error is raised. of_one: what makes sense for one
+    cluster only, as a message names it: several clusters are refused then.
     Raises AuditError for what a user can fix.
     """
     from durability.runtime import jars, out_lock, processes, run_lock, spark
@@ -69,18 +74,26 @@ def run(
 
         def on_snapshots() -> int:
             settings, snapshots = _snapshots(options, session, console, environ, every)
-            works = [Work(settings, snapshot, submit, console, session, log) for snapshot in snapshots]
-            if len(works) == 1:
+            several = len(snapshots) > 1
+            works = [Work(settings, snapshot, submit, console, session, log, several) for snapshot in snapshots]
+            if not several:
                 whatif.check_accepted(works[0].snapshot)
                 return work(works[0]) or exit_status.DONE
-            return max(_alone(one, work) for one in works)
+            if of_one:
+                names = ", ".join(one.snapshot["cluster"] for one in works)
+                raise Refused(f"{of_one} means one cluster, and there are several; name one with --cluster: {names}")
+            skipped: list[NotOfCluster] = []
+            status = max(_alone(one, work, skipped) for one in works)
+            if len(skipped) == len(works):
+                raise skipped[0]
+            return status
 
         status = job_log.logged(log, console, on_snapshots)
     return exit_status.INCOMPLETE if status is None else status
 
 
-def _alone(one: Work, work: Callable[[Work], int | None]) -> int:
-    """Runs `work` on one of several snapshots. An error is said, and is that cluster's alone."""
+def _alone(one: Work, work: Callable[[Work], int | None], skipped: list[NotOfCluster]) -> int:
+    """Runs `work` on one of several snapshots. An error is said, and is that cluster's alone. skipped: gets NotOfCluster."""
     from durability.steps import whatif
     from durability.steps.evaluate import JobFailed
 
@@ -89,6 +102,10 @@ def _alone(one: Work, work: Callable[[Work], int | None]) -> int:
     try:
         whatif.check_accepted(one.snapshot)
         return work(one) or exit_status.DONE
+    except NotOfCluster as error:
+        one.console.line(f"Skipped: {error}")
+        skipped.append(error)
+        return exit_status.DONE
     except (AuditError, JobFailed) as error:
         logging.getLogger("spark").error("%s: %s", cluster, error)
         one.console.error(str(error) if str(error).startswith(f"{cluster}: ") else f"{cluster}: {error}")

@@ -12,7 +12,7 @@ from durability.lake.table import STRINGS, TIMESTAMP, Table
 REMEDIATE, RACK_OUTAGE = "remediate", "rack-outage"
 """Values of `purpose`."""
 INTENDED, DONE, UNDONE, LEFT = "intended", "done", "undone", "left"
-"""Values of `state`. left: somebody else changed the value since, so it was left as it is."""
+"""Values of `state`. left: somebody else changed the value since, or the cluster is gone, so it was left as it is."""
 # captured_at: when the row was written.
 CHANGES = Table(
     "changes",

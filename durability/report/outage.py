@@ -36,6 +36,7 @@ def lines(assessed: Mapping[str, Any]) -> list[str]:
         *(_lost(lost) for lost in assessed["racks"]),
         *([f"Maintenance now: {assessed['maintenance']}"] if assessed["maintenance"] else []),
         *_costs(assessed),
+        *assessed["given_up"],
         *_changes(assessed),
     ]
 

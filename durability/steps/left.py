@@ -25,27 +25,35 @@ def restore(settings: Settings, run_id: str, connect: Connect, allows: Allows, s
     """Takes back the changes of every plan whose run was killed, once nothing has happened for IDLE. Returns how many there were.
 
     Changes of a rack outage are put back as far as they can be: the rack is back, replicas are in sync, and no ELR is left.
-    A cluster whose Connection doesn't allow changes is reported. Unreachable, after all others were tried, if a cluster didn't
-    answer: a later run tries again.
+    A cluster whose Connection doesn't allow changes is reported. After all others were tried: Unreachable if a cluster didn't
+    answer, since a later run tries again, and an ExceptionGroup that names the plans with any other error.
     """
     from durability.apply.recorded import unfinished
 
-    count, silent = 0, []
-    for plan in unfinished(settings.open_lake()):
-        if datetime.now(UTC) - plan.last < IDLE:
-            continue
-        count += 1
+    lake = settings.open_lake()
+    plans = [plan for plan in unfinished(lake) if datetime.now(UTC) - plan.last >= IDLE]
+    tried: set[Unfinished] = set()
+    silent: list[str] = []
+    crashed: dict[str, Exception] = {}
+    for plan in plans:
         try:
             stays = _restore(settings, run_id, plan, connect, allows)
             summary.problems += [plain(f"{plan.cluster}, plan {plan.plan}: {text}") for text in stays]
+            tried.add(plan)
         except Unreachable as error:
             silent.append(str(error))
         except AuditError as error:
             summary.problems.append(f"plan {plan.plan} was not finished, and can't be taken back: {error}")
-    summary.text = counted(count, "application") if count else ""
+        except Exception as error:
+            crashed[plain(f"{plan.cluster}, plan {plan.plan}: {type(error).__name__}: {error}")] = error
+    waiting = tried.intersection(unfinished(lake)) if tried else tried
+    ended = {"taken back": len(tried - waiting), "waiting": len(waiting)}
+    summary.text = ", ".join(f"{counted(count, 'application')} {what}" for what, count in ended.items() if count)
+    if crashed:
+        raise ExceptionGroup("; ".join([*crashed, *silent]), list(crashed.values()))
     if silent:
         raise Unreachable("; ".join(silent))
-    return count
+    return len(plans)
 
 
 def _restore(settings: Settings, run_id: str, plan: Unfinished, connect: Connect, allows: Allows) -> list[str]:

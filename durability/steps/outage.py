@@ -17,7 +17,7 @@ from durability.plan.plan import to_text
 from durability.policy.yamlfile import did_you_mean
 from durability.steps import drill, whatif
 from durability.steps.collect import Connect
-from durability.steps.outage_known import known_for_changes, known_of
+from durability.steps.outage_known import known_for_changes, known_of, racks_of
 from durability.steps.remediate import Allows, changeable
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepSummary, counted
@@ -60,7 +60,7 @@ def lost_now(settings: Settings, params: Mapping[str, Any], connect: Connect) ->
     The racks of brokers are those of the newest accepted snapshot, since dead brokers state none. Refused for an unknown rack.
     """
     snapshot = whatif.newest(settings, params["cluster"] or None)
-    racks = _racks(settings.open_lake(), snapshot)
+    racks = racks_of(settings.open_lake(), snapshot)
     rack = params["rack"]
     if rack:
         if rack not in racks:
@@ -68,16 +68,6 @@ def lost_now(settings: Settings, params: Mapping[str, Any], connect: Connect) ->
         return snapshot["cluster"], {rack: racks[rack]}
     live = drill.live(drill.source(settings, snapshot["cluster"]), connect)
     return snapshot["cluster"], {rack: ids for rack, ids in racks.items() if live.isdisjoint(ids)}
-
-
-def _racks(lake: Lake, snapshot: Mapping[str, Any]) -> Racks:
-    from durability.lake.tables import BROKERS
-
-    racks: Racks = {}
-    for row in lake.facts(BROKERS, snapshot).select(["broker", "rack"]).sort_by("broker").to_pylist():
-        if row["rack"]:
-            racks.setdefault(row["rack"], []).append(row["broker"])
-    return racks
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,8 @@ def assess(
     evaluate: submits `spark_jobs/evaluate.py`. Unreachable if the cluster can't be read.
     """
     from durability.apply import outage as outage_rules
-    from durability.apply import outage_run
+    from durability.apply import outage_run, recorded
+    from durability.lake.change_table import RACK_OUTAGE
     from durability.steps.evaluate import plan_evaluation
 
     lake = settings.open_lake()
@@ -106,8 +97,11 @@ def assess(
     evaluate(lake, plan)
     entries, knows_racks = _asked(lake, cluster, ids, lost)
     known = known_for_changes(lake, snapshot, knows_racks)
-    before = outage_rules.open_values(Work(settings, cluster, ids.run_id).changes().state())
+    state = Work(settings, cluster, ids.run_id).changes().state()
     with opened(cluster, source, connect) as reached:
+        kafka_id = reached.read([]).cluster_id
+        gone = recorded.of_other_clusters(lake, cluster, kafka_id)
+        before = {} if any(plan.purpose == RACK_OUTAGE for plan in gone) else outage_rules.open_values(state)
         usual = outage_run.decided(reached, entries, known, False, before)
         giving_up = outage_run.decided(reached, entries, known, True, before)
         acls = _acls(reached, [*usual, *giving_up])
@@ -121,6 +115,8 @@ def assess(
         "cluster": cluster,
         **vars(ids),
         "snapshot_id": snapshot["snapshot_id"],
+        "kafka_cluster_id": kafka_id,
+        "given_up": recorded.given_up(gone),
         "lost": lost,
         "racks": _since(lake, plan, cluster, lost),
         "maintenance": _maintenance(plan, cluster),
@@ -138,7 +134,7 @@ def needs_approval(assessed: Mapping[str, Any], params: Mapping[str, Any]) -> st
     """Why the run ends after the assessment, with success; None if there is something to approve."""
     if not params["apply"]:
         return "`apply` is false, so nothing is changed"
-    if not assessed["give_up_elr"] and set(assessed["acts"]) <= {"hold"}:
+    if not assessed["given_up"] and not assessed["give_up_elr"] and set(assessed["acts"]) <= {"hold"}:
         return "no topic needs a change, or nothing but the rack's return helps"
     return None
 
@@ -259,17 +255,22 @@ class Work:
         return Changes(lake, self.cluster, RACK_OUTAGE, OUTAGE, self.run_id, approval)
 
     @contextmanager
-    def reached(self, changes: Changes, connect: Connect, allows: Allows) -> Iterator[Cluster]:
-        """The cluster. Refused if its Connection doesn't allow changes, or leads to another cluster than the one to restore.
+    def reached(
+        self, changes: Changes, connect: Connect, allows: Allows, approved: str | None = None
+    ) -> Iterator[tuple[Cluster, list[str]]]:
+        """The cluster, and what was given up. Refused if its Connection doesn't allow changes, or leads to another cluster.
 
         changes: their record. If nothing is left to put back, the Connection may lead to another cluster than before.
+        approved: Kafka's id of the cluster that an approval is for. What was changed on clusters with other ids is given up.
         """
         from durability.apply import recorded
 
         with opened(self.cluster, changeable(self.settings, self.cluster, allows), connect) as cluster:
+            kafka_id = cluster.read([]).cluster_id
+            given_up = [] if approved is None else recorded.give_up(changes, approved, kafka_id)
             if _is_open(changes):
-                recorded.same_cluster(changes, cluster.read([]).cluster_id)
-            yield cluster
+                recorded.same_cluster(changes, kafka_id)
+            yield cluster, given_up
 
     def known(self) -> Known:
         """What the newest snapshot knows of the cluster."""
@@ -314,7 +315,8 @@ def change(
     snapshot = whatif.newest(work.settings, work.cluster, assessed["snapshot_id"])
     known = known_for_changes(lake, snapshot, knows_racks)
     changes = work.changes()
-    with work.reached(changes, connect, allows) as cluster, changes.claimed():
+    with work.reached(changes, connect, allows, assessed["kafka_cluster_id"]) as (cluster, given_up), changes.claimed():
+        summary.problems += given_up
         held = ClaimedCluster(cluster, changes)
         outcome: Outcome = outage_run.change(held, changes, entries, known, give_up_elr, work.throttle)
     done = dict(outcome.topics)
@@ -345,7 +347,7 @@ def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary)
     from durability.apply.claimed import ClaimedCluster
 
     changes = work.changes()
-    with work.reached(changes, connect, allows) as cluster:
+    with work.reached(changes, connect, allows) as (cluster, _):
         if outage_throttle.are_over(cluster, changes):
             with changes.claimed():
                 summary.problems += outage_throttle.lift(ClaimedCluster(cluster, changes), changes)
@@ -361,7 +363,7 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
     from durability.apply.claimed import ClaimedCluster
 
     changes, known = work.changes(), work.known()
-    with work.reached(changes, connect, allows) as cluster:
+    with work.reached(changes, connect, allows) as (cluster, _):
         back, ready = outage_back.survey(cluster, changes, known)
         if not ready and not outage_throttle.are_over(cluster, changes):
             restored = outage_back.waiting(back)

@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from durability.lake import Lake
 
 
+def racks_of(lake: Lake, snapshot: Mapping[str, Any]) -> dict[str, list[int]]:
+    """By rack, the ids of its brokers. Brokers without a known rack are left out."""
+    from durability.lake.tables import BROKERS
+
+    racks: dict[str, list[int]] = {}
+    for row in lake.facts(BROKERS, snapshot).select(["broker", "rack"]).sort_by("broker").to_pylist():
+        if row["rack"]:
+            racks.setdefault(row["rack"], []).append(row["broker"])
+    return racks
+
+
 def known_of(lake: Lake, snapshot: Mapping[str, Any]) -> Known:
     """What a snapshot knows of its cluster. It leaves out what only the places of new replicas need."""
     from durability.apply.outage_run import Known

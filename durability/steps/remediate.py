@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,7 @@ def shown(
 
     If the plan is to be applied, the cluster says which ACLs are missing. Refused if the plan can't be applied to it now.
     """
+    from durability.apply import recorded
     from durability.apply.kafka import connected
 
     content, place = planned_content(settings, planned)
@@ -75,7 +76,9 @@ def shown(
         with connected(content["cluster"], connect(str(found["connection"]))) as cluster:
             _check_now(settings, planned, content, place, cluster)
             acls += _missing(content, cluster)
-        limits = (
+        gone = recorded.of_other_clusters(settings.open_lake(), content["cluster"], content["kafka_cluster_id"])
+        limits = "".join(f"\n\n{escaped(text)}." for text in recorded.given_up(gone))
+        limits += (
             f"\n\nThrottle: {params['throttle']:,} bytes per second and broker. A batch takes {params['batch_minutes']} minutes"
             f" at most. The plan is rejected after {params['approve_within']} hours without an answer."
         )
@@ -215,9 +218,11 @@ def apply(
 ) -> Outcome:
     """Applies the plan, or what an earlier try left of it. say: gets sentences about the progress.
 
+    What earlier plans left open on clusters with another Kafka id is given up first: the approval names it.
+
     Refused for a plan that isn't the one that was approved, or isn't offered, and if the Connection doesn't allow changes.
     """
-    from durability.apply import plan_files, run
+    from durability.apply import plan_files, recorded, run
     from durability.apply.kafka import connected
 
     content, place = planned_content(application.settings, application.planned)
@@ -225,7 +230,12 @@ def apply(
     found = changeable(application.settings, files.cluster, allows)
     options = run.Options(params["throttle"], batch_seconds=60 * params["batch_minutes"], poll_seconds=POLL_SECONDS)
     with connected(files.cluster, connect(str(found["connection"]))) as cluster:
-        return run.apply(files, cluster, application.changes(), options, say)
+        changes = application.changes()
+        given_up = recorded.give_up(changes, files.cluster_id, cluster.read([]).cluster_id)
+        for text in given_up:
+            say(text)
+        outcome = run.apply(files, cluster, changes, options, say)
+        return replace(outcome, left=[*given_up, *outcome.left])
 
 
 def counts(outcome: Outcome) -> str:

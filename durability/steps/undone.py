@@ -40,10 +40,11 @@ def find(settings: Settings, named: str, label: str, cluster: str | None = None)
 
     Refused for an unknown id, with those that there are, for a folder that was edited, and for a plan of another cluster.
     """
+    lake = settings.open_lake()
     if Path(named).is_dir():
-        found = of_folder(Path(named).absolute())
+        found = of_folder(Path(named).absolute(), lake)
     else:
-        lake, plans = settings.open_lake(), applied.plans(settings.out)
+        plans = applied.plans(settings.out)
         found = _of_id(plans[named], lake) if named in plans else _recorded(settings, lake, named, label, plans)
     if cluster and found.cluster != cluster:
         raise Refused(f"{label}{plain(named)}: plan {found.id} is for cluster {found.cluster}, not for {cluster}")

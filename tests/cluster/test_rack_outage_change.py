@@ -50,7 +50,7 @@ class Outage:
             topic: [{"setting": MIN, "step": step, "now": 2, "now_source": source}] for topic, source in sources.items()
         }
         changes = self.work.changes()
-        with self.work.reached(changes, self.connect, self.allows) as cluster, changes.claimed():
+        with self.work.reached(changes, self.connect, self.allows) as (cluster, _), changes.claimed():
             outcome = outage_run.change(cluster, changes, entries, self.work.known(), False, self.work.throttle)
         assert not outcome.failed
         return dict(outcome.topics)
@@ -67,7 +67,7 @@ class Outage:
         return self.ready() and outage.restore(self.work, self.connect, self.allows, StepSummary())
 
     def partition(self, topic):
-        with self.work.reached(self.work.changes(), self.connect, self.allows) as cluster:
+        with self.work.reached(self.work.changes(), self.connect, self.allows) as (cluster, _):
             return cluster.read([topic]).partitions[topic, 0]
 
     def described(self, topic):

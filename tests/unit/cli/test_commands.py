@@ -111,17 +111,20 @@ def test_a_plan_that_is_not_offered_though_there_is_something_to_do_exits_with_1
     from types import SimpleNamespace
 
     from durability.cli import change as command
+    from durability.plan.chosen import Chosen
+    from durability.remedies.change.model import Limits
     from durability.report import change as report
     from durability.steps import change
+    from durability.steps.change_request import Request
 
     made = {"targets": targets, "undoes": undoes, "proof": {"offered": offered}}
     (tmp_path / report.PLAN).write_text(json.dumps(made))
     monkeypatch.setattr(change, "plan_change", lambda *_: tmp_path)
     monkeypatch.setattr(report, "summary", lambda *_: ["said"])
     console = SimpleNamespace(running=nullcontext, line=lambda *_: None)
-    snapshot = {"snapshot_id": "s1"}
-    work = SimpleNamespace(console=console, settings=None, snapshot=snapshot, session=SimpleNamespace(folder=tmp_path))
-    assert command._plan(work, None) == status
+    snapshot, session = {"snapshot_id": "s1"}, SimpleNamespace(folder=tmp_path)
+    work = SimpleNamespace(console=console, settings=None, snapshot=snapshot, session=session, several=False)
+    assert command._plan(work, Request(Chosen(), Limits()), set()) == status
 
 
 def test_each_of_several_clusters_gets_a_plan_and_what_fails_costs_that_cluster_alone(tmp_path, monkeypatch, capsys):
@@ -159,3 +162,68 @@ def test_each_of_several_clusters_gets_a_plan_and_what_fails_costs_that_cluster_
         "error: eu: its document isn't kept",
         "error: us: evaluate stopped",
     ]
+
+
+def test_of_several_clusters_those_without_the_chosen_findings_or_topics_are_skipped(tmp_path, monkeypatch, capsys):
+    from types import SimpleNamespace
+
+    from durability.cli import change as command
+    from durability.cli import from_snapshot
+    from durability.cli.options import Given
+    from durability.errors import Refused
+    from durability.plan import chosen as asked
+    from durability.report import change as report
+    from durability.runtime import jars
+    from durability.steps import change
+
+    rows = [{"cluster": name, "status": "accepted", "snapshot_id": name} for name in ("asia", "eu", "us")]
+    ids, names = {"asia": "a", "eu": "b", "us": "c"}, {"asia": "pay-in", "eu": "pay-out", "us": "orders"}
+    planned = []
+
+    def plan_change(settings, snapshot, request, *_):
+        cluster = snapshot["cluster"]
+        found = {"control": "rack-loss", "resource": names[cluster], "resource_type": "topic"}
+        asked.check_topic(request.chosen, [names[cluster]])
+        targets = asked.targeted(request.chosen, [{**found, "id": ids[cluster]}], [f"closed-{cluster}"])
+        planned.append(cluster)
+        made = {"targets": [one["id"] for one in targets], "undoes": None, "proof": {"offered": True}}
+        (tmp_path / report.PLAN).write_text(json.dumps(made))
+        return tmp_path
+
+    monkeypatch.setattr(from_snapshot, "_snapshots", lambda *_: (None, rows))
+    monkeypatch.setattr(jars, "java_command", lambda: "java")
+    monkeypatch.setattr(change, "plan_change", plan_change)
+    monkeypatch.setattr(report, "summary", lambda *_: ["said"])
+    monkeypatch.setenv("COLUMNS", "200")
+    options = SimpleNamespace(out=tmp_path / "out", lake=str(tmp_path / "lake"), cluster=None)
+
+    def run(**given):
+        planned.clear()
+        return command.run(options, command.request(Given(given), options))
+
+    assert run(findings="a,b") == 0 and planned == ["asia", "eu"]
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert [line for line in said.out.splitlines() if "Skipped" in line] == [
+        "Skipped: --findings a: the cluster has no such finding"
+    ]
+    assert run(topic="pay-.*") == 0 and planned == ["asia", "eu"]
+    assert run(findings="a", control="broker-rack") == 0  # the cluster has it, but the control leaves it out
+    capsys.readouterr()
+    assert run(findings="a,closed-eu") == 2 and planned == ["asia"]
+    assert capsys.readouterr().err == (
+        "error: eu: --findings closed-eu: this finding isn't open, so nothing has to be fixed\n"
+    )
+    for given, says in (
+        ({"findings": "x"}, "--findings x: the cluster has no such finding"),
+        ({"topic": "log-.*"}, "matches no topic of the cluster"),
+        ({"findings": "a,x"}, "--findings x: no cluster has such a finding"),
+        (
+            {"avoid": "rack:az1,broker:3"},
+            "--avoid broker:3 means one cluster, .* name one with --cluster: asia, eu, us",
+        ),
+    ):
+        with pytest.raises(Refused, match=says):
+            run(**given)
+        assert planned == (["asia"] if given.get("findings") == "a,x" else [])
+    assert run(avoid="rack:az1") == 0 and planned == ["asia", "eu", "us"]

@@ -59,7 +59,7 @@ def watch(kind, is_open, ready, answer=None):
 def approve(acts, give_up=0, **changed):
     forms.clear()
     hitl.upsert_hitl_detail = lambda **asked: forms.append(asked["params"]["give_up_elr"]["value"])
-    shown = {"subject": "s", "body": "b", "of": "r:1", "acts": acts, "give_up_elr": give_up}
+    shown = {"subject": "s", "body": "b", "of": "r:1", "acts": acts, "give_up_elr": give_up, "given_up": []}
     task = ApproveOutageOperator(task_id="approve", shown=shown, params=settings.approve_outage_params())
     return [ran(task, **changed), *forms]
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from durability.apply import outage_run
+from durability.apply import outage_run, outage_throttle, recorded, throttles
 from durability.apply.cluster import Replicas, Resource, ResourceType, TopicPartition
-from durability.apply.record import Approval
+from durability.apply.record import BEGIN, THROTTLE, Approval, Changes
 from durability.errors import Refused
-from durability.lake.change_table import CHANGES
+from durability.lake.change_table import CHANGES, LEFT, REMEDIATE
 from durability.steps import left, outage
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -23,6 +23,7 @@ from tests.support.topology import document
 
 MIN = "min.insync.replicas"
 STATED, INHERITS, OTHERS = ("outage.stated", "outage.inherits", "outage.others")
+ALLOWED = (lambda name: {}, lambda name: True)
 BROKERS = "1:az1 2:az2! 3:az2! 4:az3"
 
 
@@ -61,13 +62,13 @@ def test_a_killed_outage_is_restored_once_the_rack_is_back(world, lake, monkeypa
 
     def restored(name="pulse") -> StepSummary:
         summary = StepSummary()
-        left.restore(settings, name, lambda name: {}, lambda name: True, summary)
+        left.restore(settings, name, *ALLOWED, summary)
         return summary
 
     assert restored().text == ""  # its run may go on
     monkeypatch.setattr(left, "IDLE", timedelta())
     before = lake.scan(CHANGES).num_rows
-    assert restored().text == "1 application" and minimums(kafka) == ["1", "1", "1"]  # the rack isn't back
+    assert restored().text == "1 application waiting" and minimums(kafka) == ["1", "1", "1"]  # the rack isn't back
     assert lake.scan(CHANGES).num_rows == before
 
     kafka.live |= {2, 3}
@@ -78,11 +79,12 @@ def test_a_killed_outage_is_restored_once_the_rack_is_back(world, lake, monkeypa
     assert "this is another cluster: its Kafka cluster id is rebuilt, and plan rack-outage changed kafka" in problem
     for look in (outage.is_ready, outage.restore):
         with pytest.raises(Refused, match="this is another cluster"):
-            look(work, lambda name: {}, lambda name: True, StepSummary())
+            look(work, *ALLOWED, StepSummary())
     assert minimums(kafka) == ["1", "1", "3"] and lake.scan(CHANGES).num_rows == before
 
     kafka.cluster_id = "kafka"
     summary = restored()
+    assert summary.text == "1 application taken back"
     assert minimums(kafka) == ["2", None, "3"]
     assert summary.problems == [
         f"eu, plan rack-outage: topic {OTHERS}: {MIN} 3 was set by others and stays; before the outage it was 2"
@@ -93,6 +95,74 @@ def test_a_killed_outage_is_restored_once_the_rack_is_back(world, lake, monkeypa
     kafka.cluster_id, kafka.live = "rebuilt", frozenset({1, 4})
     kafka.partitions = {name: replace(now, isr=(1,)) for name, now in kafka.partitions.items()}
     changes = work.changes()
-    with work.reached(changes, lambda name: {}, lambda name: True), changes.claimed():
+    with work.reached(changes, *ALLOWED), changes.claimed():
         outage_run.change(kafka, changes, {STATED: entries[STATED]}, work.known(), False)
     assert minimums(kafka) == ["1", None, "3"]
+
+
+def test_an_approved_change_of_a_rebuilt_cluster_gives_up_what_was_changed_on_the_former_one(world, lake, monkeypatch):
+    settings, kafka = world
+    entries = {STATED: [{"setting": MIN, "step": "lower", "now": 2, "now_source": "topic"}]}
+    work = outage.Work(settings, "eu", "killed", None, Approval("ann", datetime(2026, 11, 21, 12, tzinfo=UTC)))
+    changes = work.changes()
+    with changes.claimed():
+        outage_run.change(kafka, changes, entries, work.known(), False)
+    plan = Changes(lake, "eu", REMEDIATE, "p1", "killed", None)
+    with plan.claimed():
+        plan.begin("kafka", [])
+        plan.intend("1", "throttle:1", THROTTLE, ["t"], [], [])
+    kafka.cluster_id = "rebuilt"
+    kafka.settings[Resource(ResourceType.TOPIC, STATED)][MIN] = "2"
+    gone = recorded.of_other_clusters(lake, "eu", "rebuilt")
+    assert [(one.plan, len(one.rows)) for one in gone] == [("rack-outage", 1), ("p1", 1)]
+    assert recorded.of_other_clusters(lake, "eu", "kafka") == recorded.of_other_clusters(lake, "eu", None) == []
+
+    work = outage.Work(settings, "eu", "second", None, Approval("bob", datetime(2026, 11, 22, 12, tzinfo=UTC)))
+    monkeypatch.setattr(outage, "_asked", lambda *_: (entries, False))
+    [row] = lake.snapshots(status="accepted", kind="full")
+    assessed = {"run_id": "r", "result_id": "r:1", "snapshot_id": row["snapshot_id"], "lost": {"az2": [2, 3]}}
+    before = lake.scan(CHANGES).num_rows
+    with pytest.raises(Refused, match="run `rack_outage` or `remediate` with `apply` on this one"):
+        outage.change(work, assessed | {"kafka_cluster_id": "kafka"}, False, *ALLOWED, StepSummary())
+    assert lake.scan(CHANGES).num_rows == before  # the approval was for another cluster than answers now
+    summary = StepSummary()
+    assert outage.change(work, assessed | {"kafka_cluster_id": "rebuilt"}, False, *ALLOWED, summary) == {"lower": 1}
+    assert summary.problems == recorded.given_up(gone)
+    assert summary.problems[0].startswith(
+        "Given up: changes that plan rack-outage made to the Kafka cluster with id kafka and didn't take back (1 in the table"
+    )
+    assert minimums(kafka)[0] == "1"
+    [mine] = recorded.unfinished(lake)
+    assert (mine.kafka_cluster_id, mine.approval.by, len(mine.rows)) == ("rebuilt", "bob", 1)
+    closed = [r for r in lake.scan(CHANGES).to_pylist() if r["state"] == LEFT]
+    assert {(r["plan"], r["change"], r["approved_by"], r["said"]) for r in closed} == {
+        (plan, change, "bob", "given up: the Kafka cluster has the id rebuilt now")
+        for plan, change in (("p1", "throttle:1"), ("rack-outage", "00000002"))
+    }
+    assert recorded.of_other_clusters(lake, "eu", "rebuilt") == []
+
+
+def test_a_plan_that_recorded_no_id_of_its_cluster_is_taken_back(lake):
+    changes = Changes(lake, "eu", REMEDIATE, "p", "run", None)
+    with changes.claimed():
+        changes.begin(None, [])
+    recorded.same_cluster(changes, "x")
+    assert changes.state()[BEGIN].was["kafka_cluster_id"] is None
+
+
+def test_replicas_go_back_with_the_throttle_of_their_own_outage(world, lake):
+    settings, _ = world
+    rates = [{"type": "broker", "name": "1", "setting": throttles.LEADER_RATE, "value": "1000000"}]
+    moves = ("reassign", ["t"], {"placements": [], "min_isr": {}}, {"placements": []})
+    changes = outage.Work(settings, "eu", "first").changes()
+    with changes.claimed():
+        changes.intend("add-replicas", "1", *moves)
+        changes.intend("1", "throttle:1", THROTTLE, ["t"], [], rates)
+        changes.done("1")
+        changes.undone("throttle:1")
+    assert outage_throttle.last_rate(changes) == 1_000_000
+    with changes.claimed():
+        changes.undone("1")
+        changes.intend("add-replicas", "2", *moves)
+        changes.done("2")
+    assert outage_throttle.last_rate(changes) is None  # the next outage's approver chose none

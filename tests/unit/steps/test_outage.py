@@ -155,6 +155,11 @@ def test_it_says_what_an_outage_costs_and_what_would_be_changed(settings, snapsh
 
     monkeypatch.setattr(drill, "read_again", lambda *_: snapshot)
     monkeypatch.setattr(outage, "opened", opened)
+    changes = outage.Work(settings, "eu", "killed").changes()
+    with changes.claimed():  # on a cluster that had the name before
+        changes.begin("old", [])
+        changes.intend("lower", "1", SET_CONFIG, ["guarded"], [], [])
+        changes.done("1")
     ids, summary = outage.Ids("run", "run:1"), StepSummary()
     assessed = outage.assess(settings, "eu", {"az1": [1, 4]}, lambda name: {}, ids, submit, summary)
     json.dumps(assessed)  # goes to XCom
@@ -171,9 +176,14 @@ def test_it_says_what_an_outage_costs_and_what_would_be_changed(settings, snapsh
         "Without a leader: 1 partition. Only the rack's return helps",
         "The loss of one more broker stops writes to 3 partitions, those above included",
         "The loss of one more rack stops writes to 5 partitions, those above included",
+        "Given up: changes that plan rack-outage made to the Kafka cluster with id old and didn't take back (1 in the table"
+        " changes). If that cluster still runs, they stay there",
         "Live brokers take the place of those that are down. No setting changes: 1 topic: guarded",
         "Copied to live brokers: 2,000 bytes",
         "With give_up_elr, the threshold is lowered instead: 1 topic. Kafka then forgets eligible leader replicas",
         "ACL missing: Alter on Cluster",
     ]
-    assert outage.needs_approval(assessed, {"apply": True}) is None
+    assert assessed["kafka_cluster_id"] == "id"
+    nothing = assessed | {"acts": {}, "give_up_elr": 0}
+    assert outage.needs_approval(nothing, {"apply": True}) is None  # there is something to give up
+    assert outage.needs_approval(nothing | {"given_up": []}, {"apply": True}) is not None

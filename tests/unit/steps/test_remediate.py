@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from durability.apply import kafka, plan_files, preflight, run
+from durability.apply import kafka, plan_files, preflight, recorded, run
 from durability.apply.permissions import Authorized, Operation
 from durability.apply.record import THROTTLE, Approval, Changes
 from durability.errors import Refused, Unreachable
@@ -202,11 +202,23 @@ def test_the_approved_plan_is_applied_to_its_cluster_with_the_throttle_of_the_fo
     plan = applied.brief(change.read(place), place)
     application = remediate.Application(settings, plan, "run", ANNA)
     params = PARAMS | {"throttle": 10**6}
+    connected.answer = SimpleNamespace(read=lambda topics: SimpleNamespace(cluster_id="k"))
+    # Rows of a cluster that had the name before, and of this one.
+    for name, kafka_id in (("p-old", "old"), ("p-own", "k")):
+        changes = remediate.Application(settings, {"cluster": CLUSTER, "plan": name}, "killed", None).changes()
+        with changes.claimed():
+            changes.begin(kafka_id, [])
+            changes.intend("01", "t", THROTTLE, [], [], [])
     outcome = remediate.apply(application, params, lambda name: {"of": name}, allowed, print)
-    assert remediate.counts(outcome) == "1 step complete"
+    assert remediate.counts(outcome) == "1 step complete, 1 left"
+    assert outcome.left == [
+        "Given up: changes that plan p-old made to the Kafka cluster with id old and didn't take back (1 in the table changes)."
+        " If that cluster still runs, they stay there"
+    ]
+    assert [other.plan for other in recorded.unfinished(settings.open_lake())] == ["p-own"]
     [(id, cluster, changes, options)] = calls
-    assert connected == [(CLUSTER, {"of": "kafka_eu"})]
-    assert (id, cluster, changes.plan, changes.run_id, changes.purpose) == ("p1", CLUSTER, "p1", "run", REMEDIATE)
+    assert connected == [(CLUSTER, {"of": "kafka_eu"})] and cluster is connected.answer
+    assert (id, changes.plan, changes.run_id, changes.purpose) == ("p1", "p1", "run", REMEDIATE)
     assert (options.throttle, options.batch_seconds) == (10**6, 300)
 
     with pytest.raises(Refused, match="doesn't allow changes"):
@@ -223,11 +235,12 @@ def test_what_killed_runs_left_is_taken_back_where_connections_allow_it(settings
         with changes.claimed():
             changes.intend("01", "t", THROTTLE, [], [], [])
     restored, summary = [], StepSummary()
+    errors = [Unreachable("asia doesn't answer"), KeyError("was")]
 
     def restore(cluster, changes):
         restored.append((cluster, changes.purpose, changes._approval))
         if cluster == "asia":
-            raise Unreachable("asia doesn't answer")
+            raise errors.pop(0)
         return ["broker 3 has another throttle"]
 
     monkeypatch.setattr(run, "restore", restore)
@@ -243,6 +256,10 @@ def test_what_killed_runs_left_is_taken_back_where_connections_allow_it(settings
         "plan plan-remediate was not finished, and can't be taken back: Connection kafka_us of us doesn't allow changes:"
         " set allow_changes to true in its extra",
     ]
+    assert summary.text == "1 application waiting"
+    with pytest.raises(ExceptionGroup, match="asia, plan plan-remediate: KeyError: 'was'"):
+        left.restore(own, "pulse", lambda name: {}, allowed, StepSummary())
+    assert [cluster for cluster, *_ in restored[2:]] == ["asia", CLUSTER]
 
 
 def test_each_targeted_finding_is_looked_up_in_a_new_snapshot(settings, lake, monkeypatch):

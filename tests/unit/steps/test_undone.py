@@ -58,6 +58,8 @@ def test_a_plan_is_taken_back_by_folder_id_or_record(lake, tmp_path):
     applied(lake)
     by_id = undone.find(settings, ID, "--undo ", CLUSTER)
     assert by_id.before == by_folder.before and by_id.changed_at is not None
+    [aside] = (settings.out / "plan" / report.EARLIER).glob("*/*")
+    assert undone.find(settings, str(aside), "--undo ") == by_id  # so a snapshot of before the change is refused, too
 
     edited = next((settings.out / "plan").glob(f"earlier*/*/{ID}"))
     (edited / "README.txt").write_text("edited")
