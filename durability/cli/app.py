@@ -91,7 +91,10 @@ _CLUSTERS = _option(
     "A fleet: a clusters file. Without Airflow, the Connection NAME of a cluster is the JSON in AIRFLOW_CONN_NAME.",
 )
 _CLUSTER = _option(
-    "--cluster", INPUT, "What --bootstrap's cluster is called in findings and history (default: its address).", "NAME"
+    "--cluster",
+    INPUT,
+    "The cluster's name. It names that of --bootstrap (default: its address), or chooses one.",
+    "NAME",
 )
 _COMMAND_CONFIG = _option(
     "--command-config",
@@ -282,7 +285,9 @@ def restart_check(
     brokers: Annotated[str | None, _BROKERS] = None,
     command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
     out: Annotated[str | None, _OUT] = None,
-    margin: Annotated[str | None, _limit("--margin", "Replicas in sync above the minimum (default: 0).")] = None,
+    margin: Annotated[
+        str | None, _limit("--margin", "Replicas in sync above the minimum (default: the plan's).")
+    ] = None,
 ) -> int:
     """Say whether a wave of brokers may restart now, in seconds and without Spark: the gate of a rolling restart.
 
@@ -363,7 +368,10 @@ def restore(
         ),
     ] = None,
 ) -> None:
-    """Make the catalog of a lake that has lost it again, from the tables' own files."""
+    """Restore the lost catalog of a lake, from the tables' own files.
+
+    If the catalog exists, files that are missing are removed from its tables: their rows are lost.
+    """
     from durability.cli.options import Given
     from durability.errors import Refused
     from durability.lake.restore import restore

@@ -74,7 +74,9 @@ def check(options: Options, given: Given) -> int:
 
     if not options.bootstrap:
         raise Refused("restart-check reads a cluster as it is now: name it with --bootstrap")
-    waves, margin = _waves(options, given), _number(given, "margin", least=0) or 0
+    waves, of_plan = _waves(options, given)
+    stated = _number(given, "margin", least=0)
+    margin = of_plan if stated is None else stated
     number = _number(given, "wave", least=1)
     wave = waves[number - 1] if number else waves[0]
     connection = {**inputs.security(options, os.environ), connections.SERVERS: options.bootstrap}
@@ -92,25 +94,26 @@ def check(options: Options, given: Given) -> int:
     return DONE if verdict.go else REACHED
 
 
-def _waves(options: Options, given: Given) -> list[frozenset[int]]:
-    """The nodes of --brokers as one wave, or all waves of the plan in OUT."""
+def _waves(options: Options, given: Given) -> tuple[list[frozenset[int]], int]:
+    """The nodes of --brokers as one wave and no margin, or all waves of the plan in OUT and its margin."""
     if (named := given.text("brokers")) and given.text("wave"):
         raise Refused("--wave and --brokers were both given; name a wave of the plan, or brokers")
     if named:
         ids = [part.strip() for part in named.split(",")]
         if not all(part.isdecimal() and len(part) <= 10 for part in ids):
             raise Refused(f"{given.named('brokers')}: expected ids separated by commas, for instance 7,8")
-        return [frozenset(map(int, ids))]
+        return [frozenset(map(int, ids))], 0
     number = _number(given, "wave", least=1)
     if number is None:
         raise Refused("name the wave to check with --wave, or brokers with --brokers")
     plan = options.out / "restart.json"
     try:
-        waves = [frozenset(map(int, wave)) for wave in json.loads(plan.read_text(encoding="utf-8"))["waves"]]
+        content = json.loads(plan.read_text(encoding="utf-8"))
+        waves, margin = [frozenset(map(int, wave)) for wave in content["waves"]], int(content["limits"]["margin"])
     except OSError as error:
         raise Refused(f"{plan}: {error.strerror}; make a plan with kafka-durability restart-plan") from error
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(f"{plan}: not a restart plan; make one with kafka-durability restart-plan") from error
     if number > len(waves):
         raise Refused(f"{given.named('wave')}: the plan has {len(waves)} waves")
-    return waves
+    return waves, margin

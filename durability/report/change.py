@@ -177,15 +177,15 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
     lines += [
         f"Export {server}, and run the scripts of steps/ with bash, in their order, in this folder:",
         f"  {plural(len(content['steps']), 'step')}, from {content['steps'][0]['id']} to {content['steps'][-1]['id']}.",
+        "Edit no script: an edited plan is refused. For TLS, SASL or tools named .sh, define functions first (docs/plan.md).",
         "Each script ends with status 0 when its step is complete. Otherwise see what it printed, and run it again: it goes on.",
         "A script changes nothing if an earlier step isn't complete, replicas are out of sync, or others moved a partition.",
         "To take steps back, run their scripts of undo/, the last step first.",
         "before.json has what the plan rests on: make a new plan if the cluster has changed since.",
-        "planned.json is the topology after it: kafka-durability audit --topology planned.json --out FOLDER",
-        "Audit the cluster again at the end.",
+        "Audit the cluster at the end. What it should be then: kafka-durability audit --topology planned.json --out FOLDER",
     ]
     if facts.before(3, 3) and content["moved"]["replicas"]:
-        lines.insert(-5, FREE_BYTES_UNKNOWN)
+        lines.insert(-4, FREE_BYTES_UNKNOWN)
     return _lines(lines)
 
 

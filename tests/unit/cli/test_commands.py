@@ -227,3 +227,24 @@ def test_of_several_clusters_those_without_the_chosen_findings_or_topics_are_ski
             run(**given)
         assert planned == (["asia"] if given.get("findings") == "a,x" else [])
     assert run(avoid="rack:az1") == 0 and planned == ["asia", "eu", "us"]
+
+
+@pytest.mark.parametrize(("options", "margin"), [(("--wave", "2"), 1), (("--wave", "2", "--margin", "0"), 0)])
+def test_a_wave_is_checked_with_the_margin_of_its_plan(tmp_path, monkeypatch, options, margin):
+    from types import SimpleNamespace
+
+    from durability import collect
+    from durability.restart import check
+
+    checked = []
+
+    def verdict(document, wave, margin, planned):
+        checked.append((set(wave), margin))
+        return SimpleNamespace(go=True, reasons=(), unavoidable=0, below_margin=0)
+
+    monkeypatch.setattr(collect, "collect", lambda *_: SimpleNamespace(document={}))
+    monkeypatch.setattr(check, "check", verdict)
+    (tmp_path / "restart.json").write_text(json.dumps({"waves": [[1], [2, 3]], "limits": {"margin": 1}}))
+    asked = ["restart-check", "--bootstrap", "b:9092", "--out", str(tmp_path), *options]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    assert checked == [({2, 3}, margin)]
