@@ -176,7 +176,7 @@ class Oscal:
         result = {
             "uuid": uid("result", self.run["id"]),
             "title": _title(f"Run {self.run['id']}"),
-            "description": "Verified: both engines agree."
+            "description": "Verified: Great Expectations computed the scalar controls again, and agrees."
             if self.run["verified"]
             else "Not verified: the engines disagree.",
             "start": self.run["started_at"],
