@@ -601,7 +601,8 @@ def test_a_topic_that_moves_only_without_another_one_gets_its_settings():
         """,
         brokers="1 2 3",
     )
-    asked = inputs(doc, {"big": (3, 3), "small": (2, 2)})
+    unclean = finding("big", None, control="unclean-leader-election", own=True)
+    asked = inputs(doc, {"big": (3, 3), "small": (2, 2)}, more=[unclean])
     room = [replace(b, usable_bytes=100, total_bytes=100) for b in asked.brokers]
     asked = replace(asked, brokers=room, margin_disk=0.0, avoid=frozenset({1}))
     with_big = solve(
@@ -620,6 +621,7 @@ def test_a_topic_that_moves_only_without_another_one_gets_its_settings():
         ("lower-min-isr", "small"),
         ("reassign", "small"),
     ]
+    assert [step.topics for step in made.change.steps if step.kind == "set-config"] == [["big"]]
     assert made.change.harms == ()
 
 
