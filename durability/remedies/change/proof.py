@@ -22,8 +22,8 @@ Finding = Mapping[str, Any]
 class Proof:
     """mends: targeted findings that are gone. remains: those that aren't, with the reason. new: findings that refute the plan:
     those that are new or worse, apart from what is left of graver ones. harms: what steps would do on the way. improves: all
-    findings that are gone, less bad or about fewer partitions, targeted or not. cross_checked: did the cross-check confirm the
-    findings before the plan? offered: may the plan be offered?"""
+    findings that are gone or less bad, at least for some partitions, targeted or not. cross_checked: did the cross-check
+    confirm the findings before the plan? offered: may the plan be offered?"""
 
     mends: tuple[str, ...] = ()
     remains: tuple[tuple[str, str], ...] = ()
@@ -93,9 +93,12 @@ def _is_worse(
 
 
 def _is_better(finding: Finding, later: Finding | None) -> bool:
-    """Is a finding before the plan gone, less bad or about fewer partitions after it? later: the finding with its id then."""
+    """Is a finding before the plan gone, less bad, or about partitions that it doesn't name afterwards?
+
+    later: the finding with its id after the plan. One of partition-health can be graver then, because of other partitions.
+    """
     less = gravity(finding) - gravity(later)
-    if less or later is None:
+    if later is None or less > 0 or (less < 0 and not _of_health(finding)):
         return less > 0
     named, left = ({*(one["partitions"] or ())} for one in (finding, later))
     return finding.get("category") == later.get("category") and bool(left) and not named <= left

@@ -751,6 +751,7 @@ def test_a_new_or_worse_finding_refutes_the_plan():
         ("u critical 0", "? - 0", False),
         ("u critical 0", "u critical 0; r info 0", False),  # beside the graver one
         ("u critical 0; a info 1", "a warning 0", True),
+        ("u critical 0; a info 1,2", "a warning 0,2", False),
         ("u critical 0; a info 1", "a warning 0,1", False),
         ("u critical 0,1; a warning 2", "a warning 0,1,2", True),
         ("u critical 0,1; a warning 2", "a warning 0,1,2,3", False),
@@ -764,6 +765,8 @@ def test_a_partition_that_is_better_off_may_have_another_finding(now, then, offe
     before, after = health(now) | judged(x=("FAIL", "critical")), health(then)
     made = proof.compare(before, after, {*before} - {*after}, ["x"], str)
     assert made.mends == ("x",) and made.offered is offered
+    if offered:  # so is its undo
+        assert proof.compare(after, before, (), [], str, allowed=made.improves).offered
     for key, other in (("control", "c"), ("resource", "u"), ("resource_type", "cluster"), ("category", "new")):
         elsewhere = {f"{id}2": finding | {key: other} for id, finding in after.items()}
         assert not proof.compare(before, elsewhere, {*before}, ["x"], str).offered
