@@ -125,7 +125,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
         solution, relaxed = _solved(inputs, targets, solver)
         moves = _moves(solution, inputs.document)
         made = _settings(of_topics, topics, moves, inputs) | blocked
-        stuck = {name: TopicSettings(held=one.held) for name, one in made.items() if one.blocks}
+        stuck = {n: TopicSettings(held=one.held, others=one.others) for n, one in made.items() if one.blocks}
         aims = {name: f["evidence"]["target"] for name, found in of_topics.items() if (f := _with_target(found))}
         if not (stuck := regress.worse(aims, topics, moves, made, inputs.postures, inputs.required, racks) | stuck):
             break
@@ -318,7 +318,7 @@ def undo(
     moves = [move for move in moves if move.topic not in left_out]
     made: dict[str, TopicSettings] = {}
     cluster: list[Setting] = []
-    unread = settings.unread(document, MIN_ISR, UNCLEAN)
+    unread, at_risk = settings.unread(document, MIN_ISR, UNCLEAN), settings.elr_at_risk(document, facts)
     for row in before["settings"]:
         name, key, value = row["topic"], row["name"], row["value"]
         if name in topics and (odd := settings.odd(topics[name])) is not None:
@@ -333,7 +333,7 @@ def undo(
         elif name not in topics:
             left_out[name] = "the topic doesn't exist any more"
         elif (own := settings.override(topics[name], key)) != value and name not in left_out:
-            if key == MIN_ISR and settings.elr_at_risk(topics[name], facts):
+            if key == MIN_ISR and name in at_risk:
                 left_out[name] = elr.WAIT.rstrip(".")
                 continue
             made[name] = _restored(made.get(name, TopicSettings()), Setting(name, key, own, value), inputs)

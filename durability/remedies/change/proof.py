@@ -11,6 +11,10 @@ OVER_TIME = ("at-min-isr-over-time",)
 LATER = "It is about several snapshots: later audits show whether it is gone"
 DISPUTED = "Spark and the cross-check disagree about it, so a plan can't prove that it is fixed"
 OPEN = ("FAIL", "UNKNOWN")
+HEALTH = "partition-health"
+HEALTH_ORDER = {"offline": 3, "under-min-isr": 2, "at-min-isr": 1, "under-replicated": 1}
+"""Categories of partition-health, the worst first. A partition that is at its min ISR and not under-replicated has all its
+replicas in sync, so it isn't better off under-replicated."""
 Finding = Mapping[str, Any]
 
 
@@ -18,8 +22,8 @@ Finding = Mapping[str, Any]
 class Proof:
     """mends: targeted findings that are gone. remains: those that aren't, with the reason. new: findings that refute the plan:
     those that are new or worse, apart from what is left of graver ones. harms: what steps would do on the way. improves: all
-    findings that are gone or less bad, targeted or not. cross_checked: did the cross-check confirm the findings before the plan?
-    offered: may the plan be offered?"""
+    findings that are gone or less bad, at least for some partitions, targeted or not. cross_checked: did the cross-check
+    confirm the findings before the plan? offered: may the plan be offered?"""
 
     mends: tuple[str, ...] = ()
     remains: tuple[tuple[str, str], ...] = ()
@@ -45,29 +49,59 @@ def gravity(finding: Finding | None) -> int:
     return {"critical": 4, "warning": 3}.get(finding["severity"] or "", 1)
 
 
-def _by_partition(findings: Iterable[Finding]) -> dict[tuple[Any, ...], int]:
-    """By control, resource and partition, the gravity of the worst finding that names the partition."""
-    found: dict[tuple[Any, ...], int] = {}
-    for finding in findings:
-        for partition in _partitions(finding):
-            found[partition] = max(found.get(partition, 0), gravity(finding))
+def _states(findings: Iterable[Finding]) -> dict[tuple[str, int], tuple[int, int]]:
+    """By topic and partition, the worst category of partition-health that is known, as in HEALTH_ORDER, and the worst gravity."""
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for finding in filter(_of_health, findings):
+        state = HEALTH_ORDER[finding["category"]], gravity(finding)
+        for partition in finding["partitions"]:
+            key = finding["resource"], partition
+            known = found.get(key, state)
+            found[key] = max(known[0], state[0]), max(known[1], state[1])
     return found
 
 
-def _partitions(finding: Finding) -> list[tuple[Any, ...]]:
-    resource = (finding["control"], finding["resource_type"], finding["resource"])
-    return [(*resource, partition) for partition in finding["partitions"] or ()]
+def _of_health(finding: Finding) -> bool:
+    """Is it a failure of partition-health that names its partitions? Their list is whole."""
+    of_topic = (finding["control"], finding["resource_type"], finding["outcome"]) == (HEALTH, "topic", "FAIL")
+    return of_topic and finding.get("category") in HEALTH_ORDER and bool(finding["partitions"])
 
 
-def _improvement(finding: Finding, was: Mapping[tuple[Any, ...], int], then: Mapping[tuple[Any, ...], int]) -> bool:
-    """Is a finding that is new or worse only what is left of graver ones?
+def _is_worse(
+    finding: Finding,
+    earlier: Finding | None,
+    was: Mapping[tuple[str, int], tuple[int, int]],
+    then: Mapping[tuple[str, int], tuple[int, int]],
+) -> bool:
+    """Is a finding after the plan new or worse, for any partition that it names?
 
-    Some controls have a finding per category. A partition that was under its min ISR and is at it afterwards moves from one
-    finding to another. Each partition that the finding names must be better off under its control than before.
+    earlier: the finding with its id before the plan. was, then: `_states` before and after.
+
+    partition-health has a finding per category. A partition that was under its min ISR and is at it afterwards moves from one
+    finding to another, which is no new problem. A control with one finding may list only the partitions of its worst category,
+    so lists of different categories can't be compared.
     """
-    partitions = _partitions(finding)
-    better = all(then[partition] < was.get(partition, 0) for partition in partitions)
-    return finding["outcome"] == "FAIL" and bool(partitions) and better
+    graver = gravity(finding) - gravity(earlier)
+    listed = set() if earlier is None else {*(earlier["partitions"] or ())}
+    named = {*(finding["partitions"] or ())}
+    if _of_health(finding):
+        keys = [(finding["resource"], partition) for partition in (named if graver > 0 else named - listed)]
+        return not all(key in was and then[key][0] < was[key][0] and then[key][1] < was[key][1] for key in keys)
+    if graver or earlier is None:
+        return graver > 0
+    return finding.get("category") == earlier.get("category") and bool(listed) and not named <= listed
+
+
+def _is_better(finding: Finding, later: Finding | None) -> bool:
+    """Is a finding before the plan gone, less bad, or about partitions that it doesn't name afterwards?
+
+    later: the finding with its id after the plan. One of partition-health can be graver then, because of other partitions.
+    """
+    less = gravity(finding) - gravity(later)
+    if later is None or less > 0 or (less < 0 and not _of_health(finding)):
+        return less > 0
+    named, left = ({*(one["partitions"] or ())} for one in (finding, later))
+    return finding.get("category") == later.get("category") and bool(left) and not named <= left
 
 
 def compare(
@@ -88,19 +122,18 @@ def compare(
     the ids that may come back; None for another plan, which must fix one of its targets. steps: has the plan any?
     disputed: ids that the cross-check disputes before the plan; they are never fixed.
     """
-    was, then = _by_partition(before.values()), _by_partition(after.values())
+    was, then = _states(before.values()), _states(after.values())
     worse = [
         finding
         for id, finding in after.items()
-        if gravity(finding) > gravity(before.get(id))
-        and id not in (allowed or ())
+        if id not in (allowed or ())
         and finding["control"] not in OVER_TIME
-        and not _improvement(finding, was, then)
+        and _is_worse(finding, before.get(id), was, then)
     ]
     improves = [
         id
         for id, finding in before.items()
-        if gravity(after.get(id)) < gravity(finding)
+        if _is_better(finding, after.get(id))
         and (id in after or id in closed)
         and finding["control"] not in OVER_TIME
         and id not in disputed

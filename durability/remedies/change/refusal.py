@@ -14,6 +14,7 @@ OBSERVERS = (
     " topics, and let Confluent's rebalancer move them"
 )
 UNREAD = "the replicas of {} could not be read: let the auditor read them, then audit again"
+UNREAD_LEADER = "the leader of {} could not be read: let the auditor read it, then audit again"
 RUNNING = "a reassignment is running ({}): let it complete, or cancel it, then audit again"
 UNKNOWN_RUNNING = (
     "it is unknown whether a reassignment is running: let the auditor read reassignments, then audit again"
@@ -35,16 +36,17 @@ def of_cluster(document: Document, facts: ClusterFacts, reassigning_known: bool)
         if has_observers(topic.get("configs"), inherited):
             return OBSERVERS.format(topic["name"])
         place = ("topics", index, "partitions")
-        missing = next((part for part in unreadable.parts(*place) if isinstance(part, str)), None)
+        missing = min((part for part in unreadable.parts(*place) if isinstance(part, str)), default=None)
         if missing is not None:
             return UNREAD.format(f"{topic['name']}-{missing}")
         for number, partition in enumerate(topic.get("partitions") or [{}]):
             name = f"{topic['name']}-{partition.get('partition', '?')}"
-            unread = {
-                key for key in ("replicas", "isr", "adding", "removing") if unreadable.covers(*place, number, key)
-            }
+            read = ("replicas", "isr", "leader", "adding", "removing")
+            unread = {key for key in read if unreadable.covers(*place, number, key)}
             if unread & {"replicas", "isr"} or partition.get("replicas") is None or partition.get("isr") is None:
                 return UNREAD.format(name)
+            if "leader" in unread:
+                return UNREAD_LEADER.format(name)
             if unread:
                 return UNKNOWN_RUNNING
             if partition.get("adding") or partition.get("removing"):

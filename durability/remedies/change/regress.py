@@ -46,7 +46,7 @@ def worse(
         survives = required.get(posture["tier"] or "", {}).get("survive") or ()
         own, least = bool(posture["target_own_racks"]), (now, one.min_isr(now))
         if (why := _why(topics[name], moves.get(name, ()), racks, survives, own, least)) is not None:
-            found[name] = TopicSettings(held=one.held or why)
+            found[name] = TopicSettings(held=one.held or why, others=one.others)
     return found
 
 

@@ -106,7 +106,7 @@ def of_target(finding: Finding, topic: Document, moves: Collection[Move], live: 
     if final == current:  # what is enforced today is the target
         return TopicSettings(before)
     changed = Setting(topic["name"], MIN_ISR, was if before is None else before.value, str(final))
-    if not moves and not safety.weakens(final, target):  # brokers enforce no more today
+    if not moves and final < now and not safety.weakens(final, target):  # brokers enforce no more today
         return TopicSettings(changed)
     return TopicSettings(before, changed, raises=final > current)
 
@@ -129,14 +129,24 @@ def _whole(topic: Document, moves: Iterable[Move], live: Collection[int], least:
     return True
 
 
-def elr_at_risk(topic: Document, facts: ClusterFacts) -> bool:
-    """Could a change of the topic's min.insync.replicas wipe an ELR that is still needed (KIP-966)?
+def elr_at_risk(document: Document, facts: ClusterFacts) -> set[str]:
+    """The topics of which a change of min.insync.replicas could wipe an ELR that is still needed (KIP-966).
 
-    That is so with the feature on, or unknown, while a partition is offline, has an empty ISR or a non-empty ELR.
+    That is so with the feature on, or unknown, while a partition is offline, has an empty ISR or a non-empty ELR, or one that
+    could not be read.
     """
-    return facts.elr is not False and any(
-        p["leader"] is None or not p["isr"] or p.get("elr") or p.get("elr", ()) is None for p in topic["partitions"]
-    )
+    if facts.elr is False:
+        return set()
+    unreadable = Unreadable(document)
+    return {
+        topic["name"]
+        for index, topic in enumerate(document["topics"])
+        for number, p in enumerate(topic["partitions"])
+        if p["leader"] is None
+        or not p["isr"]
+        or p.get("elr") != []
+        or unreadable.covers("topics", index, "partitions", number, "elr")
+    }
 
 
 def unclean_off(finding: Finding, document: Document, topic: Document | None) -> Setting:

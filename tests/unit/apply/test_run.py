@@ -15,8 +15,11 @@ from durability.apply.plan_files import PlanFiles
 from durability.apply.record import Approval, Changes
 from durability.apply.run import Options, apply, restore
 from durability.errors import Refused, Unreachable
+from durability.remedies.change import draft
 from durability.remedies.change.model import MIN_ISR, UNCLEAN, Move, Setting, Step
 from tests.support.fake_cluster import FakeCluster, Killed, Life, MemoryLake, Mortal
+from tests.support.topology import document
+from tests.unit.remedies.test_change import inputs
 
 A0, A1, B0, C0 = (TopicPartition(*name) for name in (("a", 0), ("a", 1), ("b", 0), ("c", 0)))
 A, C, EVERYWHERE = (
@@ -643,6 +646,18 @@ def test_min_insync_replicas_rises_only_while_all_replicas_are_in_sync():
     assert kafka.settings[A] == {MIN_ISR: "2"} and outcome.left == [
         "min.insync.replicas of topic a stays 2: a-0 has replicas 4 out of sync. The next restore looks again"
     ]
+
+
+def test_a_planned_raise_without_moves_waits_for_a_replica_out_of_sync():
+    doc = document("topic replicas min\nc 1,2,3 1", brokers="1 2 3")
+    raised = draft.draft(inputs(doc, {"c": (3, 2)})).change.steps
+    kafka = cluster()
+    kafka.settings[C] = {MIN_ISR: "1"}
+    kafka.partitions[C0] = Replicas((1, 2, 3), (1,), 1, elr=())
+    of = plan(*raised, before={("c", MIN_ISR): "1"})
+    assert stopped(kafka, MemoryLake(), of).why == "after 0 s, c-0 has replicas 2, 3 out of sync" and made(kafka) == []
+    kafka.partitions[C0] = Replicas((1, 2, 3), (1, 2, 3), 1, elr=())
+    assert applied(kafka, MemoryLake(), of).stopped is None and kafka.settings[C] == {MIN_ISR: "2"}
 
 
 @pytest.mark.parametrize(

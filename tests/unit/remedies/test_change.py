@@ -22,7 +22,7 @@ from durability.remedies.moves.model import Partition, Problem, Target
 from durability.remedies.moves.solve import solve
 from tests.support.topology import document
 
-MIN_ISR = "min.insync.replicas"
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 STANDARD = Limits()
 FACTS = ClusterFacts((4, 3), (4, 3), led=True, elr=False, highest_min_isr=1, lowest_min_isr=1)
 
@@ -292,6 +292,11 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
     facts = ClusterFacts((4, 3), (4, 3), led=True, elr=True)
     rows = {"placements": [], "settings": [{"topic": "t", "name": MIN_ISR, "value": "1"}]}
     assert "wipe the ELR" in draft.undo(doc, rows, facts, Limits()).left_out[0][1]
+    # A collector writes an ELR that it can't read as empty.
+    doc["topics"][0]["partitions"][0]["elr"] = []
+    assert draft.undo(doc, rows, facts, Limits()).left_out == ()
+    doc["unreadable"] = [{"path": "/topics/t/partitions/0/elr", "reason": "NOT_STATED"}]
+    assert "wipe the ELR" in draft.undo(doc, rows, facts, Limits()).left_out[0][1]
 
 
 @pytest.mark.parametrize(
@@ -310,12 +315,16 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
 )
 def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, brokers, required, own_racks, why):
     doc = document(f"topic replicas min\nt {replicas} {least[0]}\nu 1 1", brokers=brokers)
-    asked = inputs(doc, {"t": (3, least[1]), "u": (2, 1)})
+    doc["topics"][0]["configs"][UNCLEAN] = "true"
+    unclean = finding("t", None, control="unclean-leader-election", own=True)
+    asked = inputs(doc, {"t": (3, least[1]), "u": (2, 1)}, more=[unclean])
     asked.postures["t"]["target_own_racks"] = own_racks
     made = draft.draft(replace(asked, required={"t": required}))
     left = dict(made.left_out)
+    # A setting that depends on no move stays in the plan.
+    assert Setting("t", UNCLEAN, "true", "false") in [s for step in made.change.steps for s in step.settings]
     assert "u" not in left and (why is None or why in left["t"]) and ("t" in left) is (why is not None)
-    moved = {topic for step in made.change.steps for topic in step.topics}
+    moved = {move.topic for step in made.change.steps for move in step.moves}
     assert moved == ({"u"} if why else {"t", "u"})
 
 
@@ -325,6 +334,16 @@ def test_no_minimum_is_raised_to_the_number_of_replicas(replicas, now, least, se
     made = draft.draft(inputs(doc, {"t": (1, least)}))
     assert [(s.was, s.value) for step in made.change.steps for s in step.settings] == settings
     assert settings or "number of its replicas" in made.why(finding("t", None), None)
+    # A raise asks whether all replicas are in sync, and comes after the moves of other topics.
+    assert [step.kind for step in made.change.steps] == ["raise-min-isr"] * len(settings)
+    guarded = [text for path, text in texts(made.change).items() if path.startswith("steps/")]
+    assert all("--under-replicated-partitions" in text for text in guarded) and len(guarded) == len(settings)
+    beside = document(f"topic replicas min\nt {replicas} {now}\nu 1 1", brokers="1 2 3")
+    steps = draft.draft(inputs(beside, {"t": (1, least), "u": (2, 1)})).change.steps
+    assert [step.kind for step in steps if step.kind != "elect-leaders"] == [
+        "reassign",
+        *["raise-min-isr"] * len(settings),
+    ]
     # With moves, what was there before them comes back.
     doc = document("topic replicas min\nt 1 2", brokers="1 2 3")
     made = draft.draft(inputs(doc, {"t": (3, 3)}))
@@ -385,7 +404,7 @@ def test_moves_of_dead_brokers_wait_for_them():
         *("observers", "running", "unread", "unknown", "provider", "leaderless"),
         # What a document states of these places is unknown.
         *("/topics/t/partitions/0/replicas", "/topics/0/partitions/0/isr", "/topics/0/partitions/0/removing"),
-        *("/topics", "/topics/t/partitions/1"),
+        *("/topics", "/topics/t/partitions/1", "/topics/t/partitions/0/leader"),
     ],
 )
 def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
@@ -582,7 +601,8 @@ def test_a_topic_that_moves_only_without_another_one_gets_its_settings():
         """,
         brokers="1 2 3",
     )
-    asked = inputs(doc, {"big": (3, 3), "small": (2, 2)})
+    unclean = finding("big", None, control="unclean-leader-election", own=True)
+    asked = inputs(doc, {"big": (3, 3), "small": (2, 2)}, more=[unclean])
     room = [replace(b, usable_bytes=100, total_bytes=100) for b in asked.brokers]
     asked = replace(asked, brokers=room, margin_disk=0.0, avoid=frozenset({1}))
     with_big = solve(
@@ -601,6 +621,7 @@ def test_a_topic_that_moves_only_without_another_one_gets_its_settings():
         ("lower-min-isr", "small"),
         ("reassign", "small"),
     ]
+    assert [step.topics for step in made.change.steps if step.kind == "set-config"] == [["big"]]
     assert made.change.harms == ()
 
 
@@ -668,11 +689,28 @@ def test_a_new_replica_fits_in_each_log_dir(log_dirs, receiver, size):
     assert bool(found.replicas) is receiver
 
 
+CATEGORIES = {"o": "offline", "u": "under-min-isr", "a": "at-min-isr", "r": "under-replicated"}
+
+
+def health(findings: str) -> dict[str, dict]:
+    """Findings of partition-health, by id: `u critical 0,1` is of partitions 0 and 1, which are under their min ISR."""
+    rows = [row.split() for row in findings.split(";") if row.strip()]
+    return {
+        key: {
+            **{"id": key, "control": "partition-health", "resource_type": "topic", "resource": "t"},
+            **{"outcome": "UNKNOWN" if key == "?" else "FAIL", "severity": severity, "category": CATEGORIES.get(key)},
+            "partitions": [int(number) for number in numbers[0].split(",")] if numbers else None,
+        }
+        for key, severity, *numbers in rows
+    }
+
+
 def judged(**findings):
     return {
         id: {
             "id": id,
             "control": "c",
+            "category": None,
             "resource_type": "topic",
             "resource": "t",
             "outcome": outcome,
@@ -703,27 +741,58 @@ def test_a_new_or_worse_finding_refutes_the_plan():
 
 
 @pytest.mark.parametrize(
-    "then, offered",
+    "now, then, offered",
     [
-        ({"n": ("FAIL", "warning", 0)}, True),  # under its min ISR before, at it now
-        ({"n": ("FAIL", "info", 0)}, True),
-        ({"n": ("FAIL", "warning", 0, 2)}, False),  # partition 2 was healthy
-        ({"n": ("FAIL", "info", 1)}, False),
-        ({"n": ("FAIL", "critical", 0)}, False),
-        ({"n": ("UNKNOWN", None, 0)}, False),
-        ({"n": ("FAIL", "warning")}, False),  # about no partition
-        ({"n": ("FAIL", "warning", 0), "a": ("FAIL", "critical", 0)}, False),  # beside the graver one
-        ({"i": ("FAIL", "warning", 0)}, True),  # it named partition 1 before
-        ({"i": ("FAIL", "warning", 0, 1)}, False),
+        ("u critical 0", "a warning 0", True),  # under its min ISR before, at it now
+        ("u critical 0", "a info 0; r info 0", True),
+        ("o critical 0", "u critical 0", False),  # as grave
+        ("u critical 0", "a warning 0,2", False),  # partition 2 was healthy
+        ("u critical 0", "a warning", False),  # about no partition
+        ("u critical 0", "? - 0", False),
+        ("u critical 0", "u critical 0; r info 0", False),  # beside the graver one
+        ("u critical 0; a info 1", "a warning 0", True),
+        ("u critical 0; a info 1,2", "a warning 0,2", False),
+        ("u critical 0; a info 1", "a warning 0,1", False),
+        ("u critical 0,1; a warning 2", "a warning 0,1,2", True),
+        ("u critical 0,1; a warning 2", "a warning 0,1,2,3", False),
+        ("a critical 0", "a warning 0,1", False),  # less grave, and about a healthy one
+        # Critical because of partition 0. Partition 1 was at its min ISR with all replicas in sync.
+        ("a critical 0,1", "r warning 1", False),
+        ("? - 0", "r info 0", False),
     ],
 )
-def test_a_partition_that_is_better_off_may_have_another_finding(then, offered):
-    now = judged(a=("FAIL", "critical", 0), b=("FAIL", "critical", 9), i=("FAIL", "info", 1))
-    made = proof.compare(now, judged(**then), {"a", "b"} - {*then}, ["a", "b"], str)
-    assert "b" in made.mends and made.offered is offered
-    for key, other in (("control", "d"), ("resource", "u"), ("resource_type", "cluster")):
-        elsewhere = {id: finding | {key: other} for id, finding in judged(**then).items()}
-        assert not proof.compare(now, elsewhere, {"a", "b"}, ["a", "b"], str).offered
+def test_a_partition_that_is_better_off_may_have_another_finding(now, then, offered):
+    before, after = health(now) | judged(x=("FAIL", "critical")), health(then)
+    made = proof.compare(before, after, {*before} - {*after}, ["x"], str)
+    assert made.mends == ("x",) and made.offered is offered
+    if offered:  # so is its undo
+        assert proof.compare(after, before, (), [], str, allowed=made.improves).offered
+    for key, other in (("control", "c"), ("resource", "u"), ("resource_type", "cluster"), ("category", "new")):
+        elsewhere = {f"{id}2": finding | {key: other} for id, finding in after.items()}
+        assert not proof.compare(before, elsewhere, {*before}, ["x"], str).offered
+
+
+def test_a_finding_about_more_partitions_is_worse_if_both_lists_are_whole():
+    before = judged(f=("FAIL", "warning", 0), x=("FAIL", "critical"))
+    for more, category, offered in (
+        ([0], None, True),
+        ([0, 1], None, False),
+        ([1], None, False),
+        ([0, 1], "uneven", True),  # the other partitions of this category weren't listed
+    ):
+        after = {"f": before["f"] | {"partitions": more, "category": category}}
+        made = proof.compare(before, after, {"x"}, ["x"], str)
+        assert made.offered is offered
+    unlisted = {"f": before["f"] | {"partitions": None}, "x": before["x"]}
+    assert proof.compare(unlisted, {"f": before["f"]}, {"x"}, ["x"], str).offered
+    less = {"f": before["f"] | {"severity": "info", "partitions": [0, 1]}}
+    assert proof.compare(before, less, {"x"}, ["x"], str).offered
+    # What the plan took from a finding may come back by its undo.
+    wide = {"f": before["f"] | {"partitions": [0, 1]}, "x": before["x"]}
+    made = proof.compare(wide, {"f": before["f"]}, {"x"}, ["x"], str)
+    assert made.mends == ("x",) and set(made.improves) == {"f", "x"}
+    assert proof.compare({"f": before["f"]}, wide, (), [], str, allowed=made.improves).offered
+    assert not proof.compare({"f": before["f"]}, wide, (), [], str, allowed=made.mends).offered
 
 
 def test_only_a_verdict_shows_that_a_finding_is_fixed():
