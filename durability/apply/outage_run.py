@@ -177,9 +177,12 @@ def change(
 
 
 def _name_cluster(cluster: Cluster, changes: Changes) -> None:
-    """Records Kafka's id of the cluster. Only if nothing is left to put back may it be another one than before."""
+    """Records Kafka's id of the cluster. Only if nothing is left to put back may it be another one than before.
+
+    An unknown id doesn't replace a known one: `recorded.same_cluster` would take any cluster for this one then.
+    """
     begun, now = changes.state().get(BEGIN), cluster.read([]).cluster_id
-    if begun is None or begun.was["kafka_cluster_id"] != now:
+    if begun is None or now not in (None, begun.was["kafka_cluster_id"]):
         changes.begin(now, [])
 
 

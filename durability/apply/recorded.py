@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from durability.apply.record import (
     CLAIM,
     REASSIGN,
     SET_CONFIG,
+    STOP,
     THROTTLE,
     Approval,
     Changes,
@@ -36,14 +37,14 @@ class Recorded:
     """A plan that was applied, or a part of it.
 
     before: `placements` and `settings` of what it changed, in the form of before.json. findings: ids of those that the plan was
-    for, or improved. changed_at: when its last row was written.
+    for, or improved. changed_at: when the last row of a change was written; None if it made none.
     """
 
     cluster: str
     kafka_cluster_id: str | None
     before: Mapping[str, Any]
     findings: frozenset[str]
-    changed_at: datetime
+    changed_at: datetime | None
 
 
 VALUES = (REASSIGN, SET_CONFIG)
@@ -96,13 +97,23 @@ def unfinished(lake: Lake, cluster: str | None = None, *, claimed: bool = False)
         if not _may_be_open(of_plan):
             continue
         state = newest(scan(lake, of_plan[0]["captured_at"], cluster=names[0], purpose=names[1], plan=names[2]))
-        # A rack outage puts its changes back after the outage, however complete they are.
-        in_outage = names[1] == RACK_OUTAGE
-        outage = {row.change for row in state.values() if in_outage and row.state == DONE and row.kind in VALUES}
-        if opened := [row for row in state.values() if is_open(row, state) or row.change in outage]:
-            last, kafka_id = of_plan[-1], state[BEGIN].was["kafka_cluster_id"] if BEGIN in state else None
-            found.append(Unfinished(*names, tuple(opened), kafka_id, last["captured_at"], Approval.of(last)))
+        if opened := _open(names[1], state):
+            last = of_plan[-1]
+            found.append(Unfinished(*names, opened, _kafka_id(state), last["captured_at"], Approval.of(last)))
     return found
+
+
+def _open(purpose: str, state: Mapping[str, Row]) -> tuple[Row, ...]:
+    """The changes of a plan to finish or take back. state: see `newest`."""
+    # A rack outage puts its changes back after the outage, however complete they are.
+    kept = VALUES if purpose == RACK_OUTAGE else ()
+    return tuple(row for row in state.values() if is_open(row, state) or (row.state == DONE and row.kind in kept))
+
+
+def _kafka_id(state: Mapping[str, Row]) -> str | None:
+    """Kafka's id of the cluster that a plan changed; None if it recorded none."""
+    id: str | None = state[BEGIN].was["kafka_cluster_id"] if BEGIN in state else None
+    return id
 
 
 def _may_be_open(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -122,8 +133,7 @@ def same_cluster(changes: Changes, now: str | None) -> None:
 
     A plan that recorded no id isn't refused: its cluster is unknown, not another one.
     """
-    begun = changes.state().get(BEGIN)
-    changed = None if begun is None else begun.was["kafka_cluster_id"]
+    changed = _kafka_id(changes.state())
     if changed is not None and now != changed:
         shown = "unknown" if now is None else plain(now)
         raise Refused(
@@ -131,6 +141,16 @@ def same_cluster(changes: Changes, now: str | None) -> None:
             f" is {shown}, and plan {changes.plan} changed {plain(changed)}. Let the Connection lead there, and restore again."
             " If that cluster is gone for good, run `rack_outage` or `remediate` with `apply` on this one: the approval names"
             " what is given up"
+        )
+
+
+def check_approved(cluster: str, approved: str | None, now: str | None) -> None:
+    """Refused unless this is the cluster that an approval is for. approved, now: Kafka's ids; None: not known."""
+    if now != approved:
+        ids = ["unknown" if id is None else plain(id) for id in (now, approved)]
+        raise Refused(
+            f"cluster {cluster}: nothing is changed, because this isn't the approved cluster: its Kafka cluster id is {ids[0]},"
+            f" and the approval is for {ids[1]}. Let the Connection lead there, or trigger a new run"
         )
 
 
@@ -153,19 +173,32 @@ def given_up(plans: Iterable[Unfinished]) -> list[str]:
     ]
 
 
-def give_up(changes: Changes, approved: str | None, now: str | None) -> list[str]:
-    """Closes what plans of other Kafka clusters left open, as left. Returns a sentence per plan.
+def change_names(plans: Iterable[Unfinished]) -> list[list[str]]:
+    """The purpose, plan and name of each change of these plans, as JSON."""
+    return [[plan.purpose, plan.plan, row.change] for plan in plans for row in plan.rows]
 
-    It does nothing unless the cluster is the approved one. approved, now: Kafka's ids. The cluster must not be claimed yet.
-    Raises Unreachable while another run changes the cluster.
+
+def give_up(changes: Changes, approved: Iterable[Sequence[str]], now: str | None) -> list[str]:
+    """Closes changes that plans of other Kafka clusters left open, as left. Returns a sentence per plan.
+
+    approved: `change_names` of what the approver agreed to; nothing else is closed. now: Kafka's id of the cluster, which must
+    not be claimed yet. Raises Unreachable while another run changes the cluster.
     """
-    plans = of_other_clusters(changes.lake, changes.cluster, now) if now == approved else []
-    for plan in plans:
+    closed, agreed = [], {tuple(names) for names in approved}
+    for plan in of_other_clusters(changes.lake, changes.cluster, now) if agreed else ():
         other = changes.of_plan(plan.purpose, plan.plan)
         with other.claimed():
-            for row in plan.rows:
+            # Read again: until it was claimed, another run may have taken changes back, or begun on this cluster.
+            state = other.state()
+            same = _kafka_id(state) == plan.kafka_cluster_id
+            rows = [
+                row for row in _open(plan.purpose, state) if (plan.purpose, plan.plan, row.change) in agreed and same
+            ]
+            for row in rows:
                 other.left(row.change, f"given up: the Kafka cluster has the id {now} now")
-    return given_up(plans)
+        if rows:
+            closed.append(replace(plan, rows=tuple(rows)))
+    return given_up(closed)
 
 
 def plans(lake: Lake) -> list[str]:
@@ -191,7 +224,9 @@ def plan(lake: Lake, id: str) -> Recorded | None:
     kafka_id = begun[-1]["kafka_cluster_id"] if begun else None
     # Rows of an earlier release name no findings.
     findings = frozenset(id for was in begun for id in was.get("findings", ()))
-    return Recorded(rows[0]["cluster"], kafka_id, _before(rows), findings, rows[-1]["captured_at"])
+    # Each try of a restore claims the cluster, also if it changes nothing.
+    changed = [row["captured_at"] for row in rows if row["kind"] not in (CLAIM, BEGIN, STOP)]
+    return Recorded(rows[0]["cluster"], kafka_id, _before(rows), findings, changed[-1] if changed else None)
 
 
 def _before(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

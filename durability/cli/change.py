@@ -10,10 +10,12 @@ from durability.cli import exit_status, from_snapshot, inputs
 from durability.cli.audit import JOB
 from durability.cli.from_snapshot import Work
 from durability.cli.options import Given, Options
-from durability.errors import Refused
+from durability.errors import NotOfCluster, Refused
 from durability.plain import plain
+from durability.policy.yamlfile import did_you_mean
 
 if TYPE_CHECKING:
+    from durability.plan.chosen import Chosen
     from durability.steps.change_request import Request
 
 
@@ -35,17 +37,28 @@ def run(options: Options, asked: Request) -> int:
     chosen = asked.chosen
     of_brokers = [str(item) for item in chosen.avoid if item.kind != "rack"]
     of_one = f"{chosen.labels['avoid']}{of_brokers[0]}" if of_brokers else None
-    targets: set[str] = set()
-    status = from_snapshot.run(options, "plan", lambda work: _plan(work, asked, targets), every=True, of_one=of_one)
-    # With a control or a topic, a plan may leave out a finding that its cluster has.
-    missing = [] if chosen.controls or chosen.topic else [id for id in chosen.findings if id not in targets]
-    if missing and status != exit_status.INCOMPLETE:
-        raise Refused(f"{chosen.labels['findings']}{plain(missing[0])}: no cluster has such a finding")
+    opened: dict[str, set[str]] = {}
+    try:
+        status = from_snapshot.run(options, "plan", lambda work: _plan(work, asked, opened), every=True, of_one=of_one)
+    except NotOfCluster:
+        if len(opened) > 1:  # the error knows the findings of one cluster alone
+            _check_findings(chosen, set().union(*opened.values()))
+        raise
+    if status != exit_status.INCOMPLETE:
+        _check_findings(chosen, set().union(*opened.values()))
     return status
 
 
-def _plan(work: Work, asked: Request, targets: set[str]) -> int:
-    """Makes the plan of a cluster. targets: gets the ids of the findings that it is for."""
+def _check_findings(chosen: Chosen, opened: set[str]) -> None:
+    """Refused for a finding that no cluster has. opened: the open ones of all clusters, but of those without the chosen topic."""
+    for id in chosen.findings:
+        if id not in opened and not chosen.topic:
+            hint = did_you_mean(id, opened)
+            raise Refused(plain(f"{chosen.labels['findings']}{id}: no cluster has such a finding{hint}"))
+
+
+def _plan(work: Work, asked: Request, opened: dict[str, set[str]]) -> int:
+    """Makes the plan of a cluster. opened: gets the ids of its open findings, by cluster."""
     from durability.report import change as report
     from durability.steps import change
 
@@ -57,11 +70,11 @@ def _plan(work: Work, asked: Request, targets: set[str]) -> int:
             lambda lake, plan: work.submit(lake, plan, JOB),
             work.console,
             work.session.folder / f"proof-{work.snapshot['snapshot_id']}",
+            opened.setdefault(work.snapshot["cluster"], set()),
         )
     work.console.line()
     made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))
     for line in report.summary(made, place):
         work.console.line(line)
-    targets |= {*made["targets"]}
     wanted = made["targets"] or made["undoes"] is not None
     return exit_status.REACHED if wanted and not made["proof"]["offered"] else exit_status.DONE

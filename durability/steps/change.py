@@ -35,11 +35,12 @@ def plan_change(
     evaluate: Evaluate,
     reporter: StepReporter,
     scratch: Path,
+    opened: set[str] | None = None,
 ) -> Path:
     """Makes the plan for a row of `snapshots`, proves it, and writes its folder; returns the folder.
 
     evaluate: runs at most twice, the second time over the planned topology, in a lake of its own in the folder `scratch`. So no
-    reader of the run's lake takes the planned topology for the cluster.
+    reader of the run's lake takes the planned topology for the cluster. opened: gets the ids of the cluster's open findings.
     Refused for names that fit nothing, and if the snapshot's document isn't kept any more.
     """
     from durability.plan import chosen as asked
@@ -54,6 +55,8 @@ def plan_change(
     avoid = _avoided(lake, snapshot, request.chosen)
     with report_step("evaluate", reporter) as summary:
         judged = of_snapshot(settings, lake, snapshot, f"plan:{started.isoformat()}", evaluate, summary)
+    if opened is not None:
+        opened.update(judged.open)
     with report_step("order steps", reporter) as summary:
         if undone is None:
             inputs = _inputs(lake, snapshot, base, judged, request, avoid)

@@ -46,7 +46,7 @@ def restore(settings: Settings, run_id: str, connect: Connect, allows: Allows, s
             summary.problems.append(f"plan {plan.plan} was not finished, and can't be taken back: {error}")
         except Exception as error:
             crashed[plain(f"{plan.cluster}, plan {plan.plan}: {type(error).__name__}: {error}")] = error
-    waiting = tried.intersection(unfinished(lake)) if tried else tried
+    waiting = tried.intersection(unfinished(lake, claimed=True)) if tried else tried
     ended = {"taken back": len(tried - waiting), "waiting": len(waiting)}
     summary.text = ", ".join(f"{counted(count, 'application')} {what}" for what, count in ended.items() if count)
     if crashed:

@@ -117,6 +117,7 @@ def assess(
         "snapshot_id": snapshot["snapshot_id"],
         "kafka_cluster_id": kafka_id,
         "given_up": recorded.given_up(gone),
+        "given_up_changes": recorded.change_names(gone),
         "lost": lost,
         "racks": _since(lake, plan, cluster, lost),
         "maintenance": _maintenance(plan, cluster),
@@ -256,18 +257,22 @@ class Work:
 
     @contextmanager
     def reached(
-        self, changes: Changes, connect: Connect, allows: Allows, approved: str | None = None
+        self, changes: Changes, connect: Connect, allows: Allows, approved: Mapping[str, Any] | None = None
     ) -> Iterator[tuple[Cluster, list[str]]]:
         """The cluster, and what was given up. Refused if its Connection doesn't allow changes, or leads to another cluster.
 
         changes: their record. If nothing is left to put back, the Connection may lead to another cluster than before.
-        approved: Kafka's id of the cluster that an approval is for. What was changed on clusters with other ids is given up.
+        approved: the assessment that an approval is for. Another cluster is refused then, and what the assessment names of
+        clusters with other ids is given up.
         """
         from durability.apply import recorded
 
         with opened(self.cluster, changeable(self.settings, self.cluster, allows), connect) as cluster:
             kafka_id = cluster.read([]).cluster_id
-            given_up = [] if approved is None else recorded.give_up(changes, approved, kafka_id)
+            given_up: list[str] = []
+            if approved is not None:
+                recorded.check_approved(self.cluster, approved["kafka_cluster_id"], kafka_id)
+                given_up = recorded.give_up(changes, approved["given_up_changes"], kafka_id)
             if _is_open(changes):
                 recorded.same_cluster(changes, kafka_id)
             yield cluster, given_up
@@ -315,7 +320,7 @@ def change(
     snapshot = whatif.newest(work.settings, work.cluster, assessed["snapshot_id"])
     known = known_for_changes(lake, snapshot, knows_racks)
     changes = work.changes()
-    with work.reached(changes, connect, allows, assessed["kafka_cluster_id"]) as (cluster, given_up), changes.claimed():
+    with work.reached(changes, connect, allows, assessed) as (cluster, given_up), changes.claimed():
         summary.problems += given_up
         held = ClaimedCluster(cluster, changes)
         outcome: Outcome = outage_run.change(held, changes, entries, known, give_up_elr, work.throttle)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,8 +57,8 @@ def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None
 
 def shown(
     settings: Settings, planned: Mapping[str, Any], params: Mapping[str, Any], connect: Connect, summary: StepSummary
-) -> tuple[str, str]:
-    """Subject and body of the approval, in Markdown.
+) -> tuple[str, str, list[list[str]]]:
+    """Subject and body of the approval, in Markdown, and the changes that are given up: `recorded.change_names`.
 
     If the plan is to be applied, the cluster says which ACLs are missing. Refused if the plan can't be applied to it now.
     """
@@ -69,8 +69,8 @@ def shown(
     summary.text = f"{counted(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
     about, acls = f"plan {content['id']} to Kafka cluster {escaped(content['cluster'])}", _needed(content)
     if not content["proof"]["offered"]:
-        return f"Don't apply {about}: it is not offered", applied.page(content, place, acls)
-    limits = ""
+        return f"Don't apply {about}: it is not offered", applied.page(content, place, acls), []
+    limits, gone = "", []
     if params["apply"]:
         found = source(settings, content["cluster"])
         with connected(content["cluster"], connect(str(found["connection"]))) as cluster:
@@ -82,7 +82,7 @@ def shown(
             f"\n\nThrottle: {params['throttle']:,} bytes per second and broker. A batch takes {params['batch_minutes']} minutes"
             f" at most. The plan is rejected after {params['approve_within']} hours without an answer."
         )
-    return f"Apply {about}?", applied.page(content, place, acls) + limits
+    return f"Apply {about}?", applied.page(content, place, acls) + limits, recorded.change_names(gone)
 
 
 def _check_now(
@@ -189,12 +189,13 @@ def ends_after_plan(
 
 @dataclass(frozen=True)
 class Application:
-    """A plan that is applied. planned: as `applied.brief` returns it."""
+    """A plan that is applied. planned: as `applied.brief` returns it. given_up: as the approver saw it, see `shown`."""
 
     settings: Settings
     planned: Mapping[str, Any]
     run_id: str
     approval: Approval | None
+    given_up: Collection[Sequence[str]] = ()
 
     def changes(self) -> Changes:
         """The record of the plan's changes in the lake."""
@@ -218,7 +219,7 @@ def apply(
 ) -> Outcome:
     """Applies the plan, or what an earlier try left of it. say: gets sentences about the progress.
 
-    What earlier plans left open on clusters with another Kafka id is given up first: the approval names it.
+    What earlier plans left open on clusters with another Kafka id is given up first, as far as the approval names it.
 
     Refused for a plan that isn't the one that was approved, or isn't offered, and if the Connection doesn't allow changes.
     """
@@ -231,7 +232,8 @@ def apply(
     options = run.Options(params["throttle"], batch_seconds=60 * params["batch_minutes"], poll_seconds=POLL_SECONDS)
     with connected(files.cluster, connect(str(found["connection"]))) as cluster:
         changes = application.changes()
-        given_up = recorded.give_up(changes, files.cluster_id, cluster.read([]).cluster_id)
+        recorded.check_approved(files.cluster, files.cluster_id, kafka_id := cluster.read([]).cluster_id)
+        given_up = recorded.give_up(changes, application.given_up, kafka_id)
         for text in given_up:
             say(text)
         outcome = run.apply(files, cluster, changes, options, say)

@@ -24,7 +24,7 @@ class Undone:
     """A plan that is to be taken back.
 
     before: `placements` and `settings`, as before.json has them. findings: ids of those that the cluster had before the plan, as
-    far as it names them: they may come back. changed_at: of its last row in `changes`; None if it has none.
+    far as it names them: they may come back. changed_at: as `Recorded` has it.
     """
 
     id: str

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 OF = "of"
 """What an approval is for: a plan's SHA-256, or the result of an assessment. A cleared task may have made another one."""
+GIVEN_UP = "given_up_changes"
+"""What an approval gives up, as the approver saw it: `recorded.change_names`."""
 
 
 class EvaluateJob(SparkJob):
@@ -83,16 +85,20 @@ class PlannedStep(Step):
         by = approval(self.approved, self.planned["sha256"])
         if by is None:
             raise AirflowSkipException("the plan was not approved, so nothing was applied")
-        return remediate.Application(settings, self.planned, run_of(context), by)
+        given_up = self.approved.get(GIVEN_UP) or ()  # none in the answer of an earlier release
+        return remediate.Application(settings, self.planned, run_of(context), by, given_up)
 
 
 class ReportPlanOperator(PlannedStep):
-    """Writes the plan into the task's log. Returns what is asked in the approval: `subject` and `body`, in Markdown, and OF."""
+    """Writes the plan into the task's log.
+
+    Returns what is asked in the approval: `subject` and `body`, in Markdown, OF and GIVEN_UP.
+    """
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, Any]:
-        subject, body = remediate.shown(settings, self.planned, context["params"], connect, summary)
+        subject, body, given_up = remediate.shown(settings, self.planned, context["params"], connect, summary)
         self.log.info("%s\n\n%s", subject, body)
-        return {"subject": subject, "body": body, OF: self.planned["sha256"]}
+        return {"subject": subject, "body": body, OF: self.planned["sha256"], GIVEN_UP: given_up}
 
 
 class AllowedOperator(PlannedStep):
@@ -107,7 +113,7 @@ class ApproveOperator(ApprovalOperator):
     """Waits for an approval of the plan, for the hours in the param `approve_within`. Without an answer it is rejected.
 
     A rejection skips the tasks after it. shown: the result of `ReportPlanOperator`. params: `settings.approve_params`. Returns
-    the answer with what was asked, OF, as it was when the approver was asked.
+    the answer with what was asked, OF and GIVEN_UP, as it was when the approver was asked.
     """
 
     template_fields: Sequence[str] = (*ApprovalOperator.template_fields, "shown")
@@ -124,12 +130,13 @@ class ApproveOperator(ApprovalOperator):
     def execute(self, context: Any) -> Any:
         self.response_timeout = timedelta(hours=context["params"]["approve_within"])
         self.subject, self.body = self.shown["subject"], self.shown["body"]
-        context["ti"].xcom_push(key=OF, value=self.shown[OF])
+        for key in (OF, GIVEN_UP):
+            context["ti"].xcom_push(key=key, value=self.shown[key])
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         answer = super().execute_complete(context, event)
-        return {**answer, OF: context["ti"].xcom_pull(task_ids=self.task_id, key=OF)}
+        return {**answer, **{key: context["ti"].xcom_pull(task_ids=self.task_id, key=key) for key in (OF, GIVEN_UP)}}
 
 
 def approval(approved: Mapping[str, Any] | None, of: str) -> Approval | None:

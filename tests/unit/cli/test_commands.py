@@ -177,13 +177,14 @@ def test_of_several_clusters_those_without_the_chosen_findings_or_topics_are_ski
     from durability.steps import change
 
     rows = [{"cluster": name, "status": "accepted", "snapshot_id": name} for name in ("asia", "eu", "us")]
-    ids, names = {"asia": "a", "eu": "b", "us": "c"}, {"asia": "pay-in", "eu": "pay-out", "us": "orders"}
+    ids, names = {"asia": "a", "eu": "b", "us": "cccc1"}, {"asia": "pay-in", "eu": "pay-out", "us": "orders"}
     planned = []
 
-    def plan_change(settings, snapshot, request, *_):
+    def plan_change(settings, snapshot, request, evaluate, reporter, scratch, opened):
         cluster = snapshot["cluster"]
         found = {"control": "rack-loss", "resource": names[cluster], "resource_type": "topic"}
         asked.check_topic(request.chosen, [names[cluster]])
+        opened.add(ids[cluster])
         targets = asked.targeted(request.chosen, [{**found, "id": ids[cluster]}], [f"closed-{cluster}"])
         planned.append(cluster)
         made = {"targets": [one["id"] for one in targets], "undoes": None, "proof": {"offered": True}}
@@ -209,15 +210,16 @@ def test_of_several_clusters_those_without_the_chosen_findings_or_topics_are_ski
     ]
     assert run(topic="pay-.*") == 0 and planned == ["asia", "eu"]
     assert run(findings="a", control="broker-rack") == 0  # the cluster has it, but the control leaves it out
+    assert run(findings="a,cccc1", topic="pay-.*") == 0  # us has it, but no such topic
     capsys.readouterr()
     assert run(findings="a,closed-eu") == 2 and planned == ["asia"]
     assert capsys.readouterr().err == (
         "error: eu: --findings closed-eu: this finding isn't open, so nothing has to be fixed\n"
     )
     for given, says in (
-        ({"findings": "x"}, "--findings x: the cluster has no such finding"),
+        ({"findings": "cccc2"}, r"--findings cccc2: no cluster has such a finding; did you mean cccc1\?$"),
         ({"topic": "log-.*"}, "matches no topic of the cluster"),
-        ({"findings": "a,x"}, "--findings x: no cluster has such a finding"),
+        ({"findings": "a,cccc2"}, r"--findings cccc2: no cluster has such a finding; did you mean cccc1\?$"),
         (
             {"avoid": "rack:az1,broker:3"},
             "--avoid broker:3 means one cluster, .* name one with --cluster: asia, eu, us",
@@ -225,7 +227,7 @@ def test_of_several_clusters_those_without_the_chosen_findings_or_topics_are_ski
     ):
         with pytest.raises(Refused, match=says):
             run(**given)
-        assert planned == (["asia"] if given.get("findings") == "a,x" else [])
+        assert planned == (["asia"] if given.get("findings") == "a,cccc2" else [])
     assert run(avoid="rack:az1") == 0 and planned == ["asia", "eu", "us"]
 
 

@@ -8,6 +8,7 @@ from tests.support.airflow import result, run_in_airflow
 
 SOURCE = """
 import json, os
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput, TaskDeferred
 from airflow.providers.standard.operators import hitl
@@ -59,9 +60,24 @@ def watch(kind, is_open, ready, answer=None):
 def approve(acts, give_up=0, **changed):
     forms.clear()
     hitl.upsert_hitl_detail = lambda **asked: forms.append(asked["params"]["give_up_elr"]["value"])
-    shown = {"subject": "s", "body": "b", "of": "r:1", "acts": acts, "give_up_elr": give_up, "given_up": []}
+    shown = {"subject": "s", "body": "b", "of": "r:1", "acts": acts, "give_up_elr": give_up, "given_up": [],
+             "given_up_changes": [["remediate", "p", "1"]]}
     task = ApproveOutageOperator(task_id="approve", shown=shown, params=settings.approve_outage_params())
     return [ran(task, **changed), *forms]
+
+def answered():
+    pushed = {}
+    ti = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}), xcom_pull=lambda task_ids, key: pushed[key])
+    shown = {"subject": "s", "body": "b", "of": "x", "given_up_changes": [["remediate", "p", "1"]]}
+    task, context = ApproveOperator(task_id="approve", shown=shown), {"params": params, "ti": ti}
+    context["task_instance"] = SimpleNamespace(id="i")
+    hitl.upsert_hitl_detail = lambda **asked: None
+    try:
+        task.execute(context)
+    except TaskAwaitingInput:
+        shown["given_up_changes"] = []  # the task `report` was cleared meanwhile
+    answer = task.execute_complete(context, {**approved, "responded_at": datetime.now(UTC), "timedout": False})
+    return [answer["of"], answer["given_up_changes"]]
 
 def change(of):
     def changed(work, assessed, give_up_elr, *rest):
@@ -87,6 +103,7 @@ print("RESULT", json.dumps({
         approve({"hold": 1}, 1, apply=True, give_up_elr=True),
     ],
     "change": [change("r:1"), change("r:2")],
+    "answered": answered(),
 }))
 """
 
@@ -112,5 +129,6 @@ def test_the_tasks_of_a_rack_outage(tmp_path):
     assert off == ["AirflowSkipException: `apply` is false, so nothing is changed"]
     assert hold[0].startswith("AirflowSkipException: no topic needs a change")
     assert asked == [["awaits", 3 * 3600.0], False] and ticked == [["awaits", 3 * 3600.0], True]
+    assert found["answered"] == ["x", [["remediate", "p", "1"]]]
     changed, of_an_earlier_one = found["change"]
     assert changed == ["eu", "ann", "go", True] and "made again since" in of_an_earlier_one

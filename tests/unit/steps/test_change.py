@@ -6,10 +6,11 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from durability.errors import Refused
+from durability.errors import NotOfCluster, Refused
 from durability.plan.chosen import Chosen
 from durability.remedies.change.model import Limits
 from durability.report import change as report
@@ -157,3 +158,13 @@ def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_pat
     # A control with a finding per category has no verdict with the same id once that category is gone.
     healthy = frozenset({("partition-health", "topic", "t")})
     assert proven(closed=frozenset({"a"}), resources=healthy).mends == ("a", "h")
+
+
+def test_open_findings_are_named_also_if_the_cluster_has_none_of_the_chosen_ones(monkeypatch, tmp_path):
+    monkeypatch.setattr(change, "_document", lambda *_: {"topics": []})
+    monkeypatch.setattr(change, "of_snapshot", lambda *_: Judged(None, None, {"aaaa1": {"id": "aaaa1"}}, frozenset()))
+    opened: set[str] = set()
+    asked = Request(Chosen(findings=("aaaa2",)), Limits())
+    with pytest.raises(NotOfCluster):
+        change.plan_change(SimpleNamespace(open_lake=lambda: None), {}, asked, None, change.Silent(), tmp_path, opened)
+    assert opened == {"aaaa1"}

@@ -13,7 +13,7 @@ from durability.apply import outage_run, outage_throttle, recorded, throttles
 from durability.apply.cluster import Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.record import BEGIN, THROTTLE, Approval, Changes
 from durability.errors import Refused
-from durability.lake.change_table import CHANGES, LEFT, REMEDIATE
+from durability.lake.change_table import CHANGES, LEFT, REMEDIATE, UNDONE
 from durability.steps import left, outage
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -122,24 +122,83 @@ def test_an_approved_change_of_a_rebuilt_cluster_gives_up_what_was_changed_on_th
     [row] = lake.snapshots(status="accepted", kind="full")
     assessed = {"run_id": "r", "result_id": "r:1", "snapshot_id": row["snapshot_id"], "lost": {"az2": [2, 3]}}
     before = lake.scan(CHANGES).num_rows
+    assessed |= {"kafka_cluster_id": "rebuilt", "given_up_changes": []}
     with pytest.raises(Refused, match="run `rack_outage` or `remediate` with `apply` on this one"):
-        outage.change(work, assessed | {"kafka_cluster_id": "kafka"}, False, *ALLOWED, StepSummary())
-    assert lake.scan(CHANGES).num_rows == before  # the approval was for another cluster than answers now
+        outage.change(work, assessed, False, *ALLOWED, StepSummary())
+    assert lake.scan(CHANGES).num_rows == before  # the approver read of nothing to give up
+    assessed["given_up_changes"] = json.loads(json.dumps(recorded.change_names(gone)))
+    later = Changes(lake, "eu", REMEDIATE, "p2", "killed", None)
+    with later.claimed():  # since the approval
+        later.begin("kafka", [])
+        later.intend("1", "throttle:1", THROTTLE, ["t"], [], [])
     summary = StepSummary()
-    assert outage.change(work, assessed | {"kafka_cluster_id": "rebuilt"}, False, *ALLOWED, summary) == {"lower": 1}
+    assert outage.change(work, assessed, False, *ALLOWED, summary) == {"lower": 1}
     assert summary.problems == recorded.given_up(gone)
     assert summary.problems[0].startswith(
         "Given up: changes that plan rack-outage made to the Kafka cluster with id kafka and didn't take back (1 in the table"
     )
     assert minimums(kafka)[0] == "1"
-    [mine] = recorded.unfinished(lake)
-    assert (mine.kafka_cluster_id, mine.approval.by, len(mine.rows)) == ("rebuilt", "bob", 1)
+    mine, unread = recorded.unfinished(lake)
+    assert unread.plan == "p2" and (mine.kafka_cluster_id, mine.approval.by, len(mine.rows)) == ("rebuilt", "bob", 1)
     closed = [r for r in lake.scan(CHANGES).to_pylist() if r["state"] == LEFT]
     assert {(r["plan"], r["change"], r["approved_by"], r["said"]) for r in closed} == {
         (plan, change, "bob", "given up: the Kafka cluster has the id rebuilt now")
         for plan, change in (("p1", "throttle:1"), ("rack-outage", "00000002"))
     }
-    assert recorded.of_other_clusters(lake, "eu", "rebuilt") == []
+    assert recorded.of_other_clusters(lake, "eu", "rebuilt") == [unread]
+
+
+def test_what_another_run_took_back_before_the_claim_is_not_given_up(lake, monkeypatch):
+    plan = Changes(lake, "eu", REMEDIATE, "p", "killed", None)
+    with plan.claimed():
+        plan.begin("kafka", [])
+        for name in ("a", "b"):
+            plan.intend(name, name, THROTTLE, ["t"], [], [])
+    gone = recorded.of_other_clusters(lake, "eu", "rebuilt")
+    with plan.claimed():
+        plan.undone("a")
+    monkeypatch.setattr(recorded, "of_other_clusters", lambda *_: gone)  # read before that
+    changes = Changes(lake, "eu", REMEDIATE, "q", "run", None)
+    [said] = recorded.give_up(changes, recorded.change_names(gone), "rebuilt")
+    assert "(1 in the table changes)" in said
+    assert {name: row.state for name, row in plan.state().items() if name != BEGIN} == {"a": UNDONE, "b": LEFT}
+
+
+@pytest.mark.parametrize("answers", ["other", None])
+def test_an_approved_change_is_made_on_the_approved_cluster_alone(world, lake, answers):
+    settings, kafka = world
+    kafka.cluster_id = answers
+    [row] = lake.snapshots(status="accepted", kind="full")
+    assessed = {"run_id": "r", "result_id": "r:1", "snapshot_id": row["snapshot_id"], "lost": {"az2": [2, 3]}}
+    assessed |= {"kafka_cluster_id": "kafka", "given_up_changes": []}
+    says = f"isn't the approved cluster: its Kafka cluster id is {answers or 'unknown'}, and the approval is for kafka"
+    with pytest.raises(Refused, match=says):
+        outage.change(outage.Work(settings, "eu", "run"), assessed, False, *ALLOWED, StepSummary())
+    assert not lake.scan(CHANGES).num_rows
+
+
+def test_a_reading_without_an_id_does_not_replace_the_known_one(world, lake):
+    settings, kafka = world
+    work = outage.Work(settings, "eu", "run")
+    changes = work.changes()
+    for kafka_id, recorded_id in (("kafka", "kafka"), (None, "kafka"), ("rebuilt", "rebuilt")):
+        kafka.cluster_id = kafka_id
+        with changes.claimed():
+            outage_run.change(kafka, changes, {}, work.known(), False)
+            assert changes.state()[BEGIN].was["kafka_cluster_id"] == recorded_id
+
+
+def test_a_plan_that_another_run_claimed_meanwhile_is_not_taken_back(world, lake, monkeypatch):
+    changes = Changes(lake, "eu", REMEDIATE, "p", "killed", None)
+    with changes.claimed():
+        changes.intend("1", "throttle:1", THROTTLE, ["t"], [], [])
+    monkeypatch.setattr(left, "IDLE", timedelta())
+    monkeypatch.setattr(
+        left.remediate, "restore", lambda *_: Changes(lake, "eu", REMEDIATE, "q", "other", None).claim() or []
+    )
+    summary = StepSummary()
+    left.restore(world[0], "pulse", *ALLOWED, summary)
+    assert summary.text == "1 application waiting"
 
 
 def test_a_plan_that_recorded_no_id_of_its_cluster_is_taken_back(lake):

@@ -184,6 +184,7 @@ def test_it_says_what_an_outage_costs_and_what_would_be_changed(settings, snapsh
         "ACL missing: Alter on Cluster",
     ]
     assert assessed["kafka_cluster_id"] == "id"
+    assert assessed["given_up_changes"] == [["rack-outage", "rack-outage", "1"]]
     nothing = assessed | {"acts": {}, "give_up_elr": 0}
     assert outage.needs_approval(nothing, {"apply": True}) is None  # there is something to give up
     assert outage.needs_approval(nothing | {"given_up": []}, {"apply": True}) is not None

@@ -156,7 +156,7 @@ def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, conne
     hostile = replace(made(), left_out=(("```\n# <b>x", "no room"),))
     place = change.write(hostile, FACTS, settings.out)
     plan = applied.brief(change.read(place), place)
-    subject, body = remediate.shown(settings, plan, PARAMS, dict, StepSummary())
+    subject, body, _ = remediate.shown(settings, plan, PARAMS, dict, StepSummary())
     assert not connected and subject == "Apply plan p1 to Kafka cluster eu payments?"
     fence, first, *_ = body.splitlines()
     assert (fence, first.partition(",")[0]) == ("````text", "eu payments: plan p1")
@@ -180,11 +180,14 @@ def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, conne
     remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
     rows.clear()
     obstacles.clear()
-    _, body = remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
+    gone = recorded.Unfinished(CLUSTER, REMEDIATE, "p-old", (SimpleNamespace(change="t"),), "old")
+    monkeypatch.setattr(recorded, "of_other_clusters", lambda *_: [gone])
+    _, body, given_up = remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
+    assert given_up == [[REMEDIATE, "p-old", "t"]] and "Given up: changes that plan" in body
     assert "Throttle: 5,000,000 bytes per second and broker" in body and "after 12 hours" in body
     assert "missing: AlterConfigs on Topic t\n" in body and "missing: Alter on" not in body
     topics["t"] = everything
-    _, body = remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
+    _, body, _ = remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
     assert "missing" not in body and "The Connection has all of them." in body
 
 
@@ -204,18 +207,19 @@ def test_the_approved_plan_is_applied_to_its_cluster_with_the_throttle_of_the_fo
     params = PARAMS | {"throttle": 10**6}
     connected.answer = SimpleNamespace(read=lambda topics: SimpleNamespace(cluster_id="k"))
     # Rows of a cluster that had the name before, and of this one.
-    for name, kafka_id in (("p-old", "old"), ("p-own", "k")):
+    for name, kafka_id in (("p-old", "old"), ("p-own", "k"), ("p-unread", "old")):
         changes = remediate.Application(settings, {"cluster": CLUSTER, "plan": name}, "killed", None).changes()
         with changes.claimed():
             changes.begin(kafka_id, [])
             changes.intend("01", "t", THROTTLE, [], [], [])
+    application = replace(application, given_up=[[REMEDIATE, "p-old", "t"], [REMEDIATE, "p-own", "t"]])
     outcome = remediate.apply(application, params, lambda name: {"of": name}, allowed, print)
     assert remediate.counts(outcome) == "1 step complete, 1 left"
     assert outcome.left == [
         "Given up: changes that plan p-old made to the Kafka cluster with id old and didn't take back (1 in the table changes)."
         " If that cluster still runs, they stay there"
     ]
-    assert [other.plan for other in recorded.unfinished(settings.open_lake())] == ["p-own"]
+    assert [other.plan for other in recorded.unfinished(settings.open_lake())] == ["p-own", "p-unread"]
     [(id, cluster, changes, options)] = calls
     assert connected == [(CLUSTER, {"of": "kafka_eu"})] and cluster is connected.answer
     assert (id, changes.plan, changes.run_id, changes.purpose) == ("p1", "p1", "run", REMEDIATE)

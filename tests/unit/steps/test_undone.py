@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+from durability.apply import recorded
 from durability.apply.record import REASSIGN, SET_CONFIG, Changes
 from durability.cli.change import request
 from durability.cli.options import Given
@@ -70,13 +71,13 @@ def test_a_plan_is_taken_back_by_folder_id_or_record(lake, tmp_path):
         f" {edited} away: then the lake's record takes it back"
     )
     shutil.rmtree(settings.out)
-    recorded = undone.find(settings, ID, "--undo ")
-    assert (recorded.cluster, recorded.kafka_cluster_id, recorded.findings) == (CLUSTER, "kafka", {"x", "y"})
-    assert recorded.before == {
+    of_lake = undone.find(settings, ID, "--undo ")
+    assert (of_lake.cluster, of_lake.kafka_cluster_id, of_lake.findings) == (CLUSTER, "kafka", {"x", "y"})
+    assert of_lake.before == {
         "placements": [{"topic": "t", "partition": 0, "replicas": [1]}],
         "settings": [{"topic": "t", "name": MIN, "value": "3"}],
     }
-    assert recorded.changed_at == by_id.changed_at
+    assert of_lake.changed_at == by_id.changed_at
 
     report.write(made("20261127T130000Z-bbbb"), FACTS, settings.out)
     with pytest.raises(Refused) as refused:
@@ -90,6 +91,15 @@ def test_a_plan_is_taken_back_by_folder_id_or_record(lake, tmp_path):
     with pytest.raises(Refused, match="--control rack-loss: a plan that takes another one back has no choice"):
         options = SimpleNamespace(**vars(settings), bootstrap=None, signing_key=None, cluster=None)
         request(Given({"undo": ID, "control": "rack-loss"}), options)
+
+
+def test_a_restore_that_changes_nothing_is_no_change_of_its_plan(lake):
+    applied(lake)
+    before = recorded.plan(lake, ID).changed_at
+    changes = Changes(lake, CLUSTER, REMEDIATE, ID, "pulse", None)
+    with changes.claimed():
+        changes.begin("kafka", [])
+    assert recorded.plan(lake, ID).changed_at == before == changes.state()["2-reassign"].captured_at
 
 
 def test_a_snapshot_of_another_cluster_or_from_before_the_last_change_takes_nothing_back(lake):
