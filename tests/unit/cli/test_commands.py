@@ -122,9 +122,9 @@ def test_a_plan_that_is_not_offered_though_there_is_something_to_do_exits_with_1
     monkeypatch.setattr(change, "plan_change", lambda *_: tmp_path)
     monkeypatch.setattr(report, "summary", lambda *_: ["said"])
     console = SimpleNamespace(running=nullcontext, line=lambda *_: None)
-    snapshot, session = {"snapshot_id": "s1"}, SimpleNamespace(folder=tmp_path)
+    snapshot, session = {"snapshot_id": "s1", "cluster": "eu"}, SimpleNamespace(folder=tmp_path)
     work = SimpleNamespace(console=console, settings=None, snapshot=snapshot, session=session, several=False)
-    assert command._plan(work, Request(Chosen(), Limits()), set()) == status
+    assert command._plan(work, Request(Chosen(), Limits()), {}) == status
 
 
 def test_each_of_several_clusters_gets_a_plan_and_what_fails_costs_that_cluster_alone(tmp_path, monkeypatch, capsys):
