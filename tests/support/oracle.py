@@ -367,7 +367,10 @@ class Oracle:
     def quorum(self) -> dict[str, str] | None:
         """Outcomes by category; None in ZooKeeper mode. A rack with half of the voters counts where there are two racks."""
         quorum = self.c.doc["cluster"]["quorum"]
-        if self.c.unread("cluster", "quorum"):
+        # Kafka 4.0 has no ZooKeeper (KIP-833). An unread release rules nothing out.
+        release = "0" if self.c.unread("cluster", "kafka_version") else self.c.doc["cluster"]["kafka_version"]
+        without_zookeeper = int(release.split(".")[0]) >= 4
+        if self.c.unread("cluster", "quorum") or (quorum is None and without_zookeeper):
             return dict.fromkeys(("too-few-voters", "rack-majority", "lagging-voter", "even-number"), UNSURE)
         if quorum is None:
             return None
