@@ -426,6 +426,18 @@ class Proof(Run):
         return self.files.get(name)
 
 
+def _leads_to(line: Any, index: Any, siblings: Any, count: Any) -> bytes | None:
+    """The root to which the members of a proof lead; None if they aren't of the right types and ranges."""
+    numbers = isinstance(index, int) and isinstance(count, int) and 0 <= index < count
+    if not (numbers and isinstance(line, str) and isinstance(siblings, list)):
+        return None
+    try:
+        hashes = [bytes.fromhex(sibling) for sibling in siblings]
+    except (TypeError, ValueError):
+        return None
+    return root_from(leaf_hash(line.encode("utf-8", "replace")), index, count, hashes)
+
+
 def check_proof(path: Path, keys: list[bytes] | None, head: str | None) -> tuple[Run, dict[str, Any]]:
     """Check a file that proves a finding. Returns the run that it is of, and the finding.
 
@@ -437,15 +449,8 @@ def check_proof(path: Path, keys: list[bytes] | None, head: str | None) -> tuple
         raise Unusable(f"{path}: it is neither a folder with evidence nor a proof of a finding")
     run = Proof(path, _member(proof, "files"))
     _attested(run, keys)
-    stated, line, index = _member(run.predicate, "findings"), proof.get("finding"), proof.get("index")
-    count, siblings = stated.get("count"), proof.get("path")
-    root = None
-    if isinstance(line, str) and isinstance(index, int) and isinstance(count, int) and 0 <= index < count:
-        try:
-            hashes = [bytes.fromhex(sibling) for sibling in siblings]  # type: ignore[union-attr]
-            root = root_from(leaf_hash(line.encode("utf-8", "replace")), index, count, hashes)
-        except (TypeError, ValueError):
-            pass
+    stated, line = _member(run.predicate, "findings"), proof.get("finding")
+    root = _leads_to(line, proof.get("index"), proof.get("path"), stated.get("count"))
     if root is None or root.hex() != stated.get("root"):
         run.wrong("the finding", "the run attests no such finding at this place")
     if head is not None and run.sha256 != head:

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from durability.lake.tables import VIEWS
-from durability.report.html.pictures.style import NAME, names, short
+from durability.report.html.pictures.style import NAME, cells, names, short
 from durability.report.words import clipped, visible
 
 HEADS = {"now": "Now", "structural": "By structure", "worst": "Worst case"}
@@ -44,14 +44,8 @@ def chart(cluster: Mapping[str, Any]) -> alt.FacetChart:
     x = alt.X("harm:N", sort=[*LABELS.values(), "majority"])
     x = x.axis(orient="top", labelAngle=0, domain=False, ticks=False, labelLimit=60)
     y = alt.Y("row:O", sort=None).axis(**names(labels))
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
-    cells = base.mark_rect(stroke="var(--line)").encode(
-        fill=alt.Fill("colour:N", scale=None),
-        fillOpacity=alt.FillOpacity("shade:Q", scale=None),
-        description="title:N",
-    )
     return (
-        alt.layer(cells, base.mark_text().encode(text="text:N"))
+        cells(rows, x, y)
         .properties(width=alt.Step(CELL["width"]), height=alt.Step(CELL["height"]))
         .facet(column=alt.Column("view:N", sort=[*HEADS.values(), "Quorum"]), spacing=8)
         .resolve_scale(x="independent")

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from durability.report.html.pictures.style import names
+from durability.report.html.pictures.style import cells, names
 from durability.report.words import clipped, visible
 
 LETTERS = {"leader": "L", "in sync": "S", "ELR": "E", "out of sync": "O", "unknown": "?", "": ""}
@@ -35,15 +35,8 @@ def chart(topic: Mapping[str, Any]) -> alt.FacetChart:
             rows.append(_cell(group, number, row, letter + signs, letter, title))
     x = alt.X("partition:N", sort=None).axis(title="partition", orient="top", labelAngle=0, domain=False, ticks=False)
     y = alt.Y("row:O", sort=None).axis(**names(labels))
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
-    cells = base.mark_rect(stroke="var(--line)").encode(
-        fill=alt.Fill("colour:N", scale=None),
-        fillOpacity=alt.FillOpacity("shade:Q", scale=None),
-        description="title:N",
-    )
-    letters = base.mark_text(fontWeight=600).encode(text="text:N")
     return (
-        alt.layer(cells, letters)
+        cells(rows, x, y, fontWeight=600)
         .properties(width=alt.Step(CELL["width"]), height=alt.Step(CELL["height"]))
         .facet(row=alt.Row("group:O", header=None), spacing=6)
         .resolve_scale(y="independent")

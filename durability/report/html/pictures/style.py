@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
 
 WIDTH = 480
 """Pixels of a chart. On a phone it shrinks to about 390, where its text of 12 pixels is still readable."""
@@ -29,6 +32,19 @@ CONFIG: dict[str, Any] = {
     "header": {"labelFontSize": 12, "labelFontWeight": 600, "title": None},
     "text": {"fontSize": 12},
 }
+
+
+def cells(rows: list[dict[str, Any]], x: alt.X, y: alt.Y, **text: Any) -> alt.LayerChart | alt.FacetChart:
+    """Cells with a text each: `text`, `colour`, `shade` (its opacity) and `title` of a row. text: properties of the texts."""
+    import altair as alt
+
+    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
+    filled = base.mark_rect(stroke="var(--line)").encode(
+        fill=alt.Fill("colour:N", scale=None),
+        fillOpacity=alt.FillOpacity("shade:Q", scale=None),
+        description="title:N",
+    )
+    return alt.layer(filled, base.mark_text(**text).encode(text="text:N"))
 
 
 def names(labels: Sequence[str]) -> dict[str, Any]:
