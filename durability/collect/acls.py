@@ -16,7 +16,7 @@ EVERYONE = "User:*"
 KEPT = 1000
 """The most ACLs that are listed."""
 ANY = 1
-NO_NAME = "the principal's name isn't known, so its ACLs can't be asked for"
+NO_NAME = "the principal's name isn't known, so its ACLs can't be listed"
 Acl = dict[str, str]
 
 

@@ -268,7 +268,7 @@ def _attested(run: Run, keys: list[bytes] | None) -> dict[str, Any]:
         run.wrong(MANIFEST, "it is not signed, so no key can show who wrote it")
     elif not signed:
         run.notes.append(
-            f"not signed: only a SHA-256 of the manifest that you keep elsewhere shows that nobody changed the {run.place}"
+            f"not signed: only a SHA-256 of the manifest that you keep elsewhere shows that no one changed the {run.place}"
         )
     return statement
 

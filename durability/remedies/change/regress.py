@@ -12,12 +12,12 @@ from typing import Any
 from durability.remedies.change.model import Document, Move, TopicSettings
 
 SHARED = (
-    "its tier asks for a rack of its own for each replica, and the racks of the live brokers don't suffice for more replicas:"
-    " add a rack, or give it a tier that asks for fewer"
+    "its tier requires a rack per replica, and the live brokers are in too few racks for more replicas: add a rack, or give it a"
+    " tier that requires fewer replicas"
 )
 RACK_LOSS = (
-    "the loss of a rack would break more than now, because the racks of the live brokers don't suffice for its target: add a"
-    " rack, or give it a tier that asks for fewer"
+    "the loss of a rack would break more than now, because the live brokers are in too few racks for its target: add a rack, or"
+    " give it a tier that requires less"
 )
 Racks = Mapping[int, str | None]
 """The rack of each broker; None if it has none, or it is unknown."""
@@ -60,7 +60,7 @@ def _why(
 ) -> str | None:
     """Why the plan would make the topic worse; None if it doesn't.
 
-    survives: the losses that its tier says it survives. own_racks: does the tier ask for one rack per replica? least: its
+    survives: the losses that its tier says it survives. own_racks: does the tier require a rack per replica? least: its
     min.insync.replicas before the plan and after it.
     """
     after = {move.partition: move.after for move in moves}
