@@ -303,7 +303,7 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
     "replicas, least, brokers, required, own_racks, why",
     [
         # One replica is in a rack of its own. Three in one rack aren't.
-        ("1", (1, 1), "1:a 2:a 3:a", {}, True, "rack of its own"),
+        ("1", (1, 1), "1:a 2:a 3:a", {}, True, "requires a rack per replica"),
         ("1,2", (1, 1), "1:a 2:a 3:a", {}, True, None),  # they share one already
         ("1", (1, 1), "1:a 2:b 3:c", {}, True, None),
         # Acknowledged records would be in rack a alone, if its two replicas are the ISR.
