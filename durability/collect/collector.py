@@ -267,17 +267,17 @@ class _Collection:
             await self.wire.gather([self._of_broker(b, "log_dirs", log_dirs.describe) for b in holders])
             try:
                 await self._read(with_elr=False)
+                hidden = await self._refused(hidden & self._not_shown())
             except Unread as exc:
                 facts.notes.add(("cluster", "hidden_partitions"), exc.reason)
                 return
-            hidden &= self._not_shown()
         # A topic that this principal may not see can have its only replica on a dead broker or a failed disk.
         unread = {b.id: why for b in facts.brokers if (why := self._log_dirs_unread(b))}
         # Before 3.9, and with ZooKeeper, only the replicas of a dead broker show that it exists.
         unread |= dict.fromkeys(sorted(self._holders() - {b.id for b in facts.brokers}), NOT_DESCRIBED)
         facts.hidden = len(hidden) if hidden or not unread else None
         if hidden:
-            reason = f"TOPIC_AUTHORIZATION_FAILED: {len(hidden)} partitions on log dirs belong to topics not shown"
+            reason = f"{topics.NOT_AUTHORIZED}: {len(hidden)} partitions on log dirs belong to topics not shown"
             facts.notes.add(HIDDEN, reason)
         elif unread:
             broker, why = next(iter(unread.items()))
@@ -286,6 +286,17 @@ class _Collection:
             asked = any(b.live and b.id not in facts.log_dirs and b.id not in facts.unreachable for b in facts.brokers)
             # A live broker that doesn't answer may hide whole topics from this principal. Every principal sees a dead broker.
             facts.notes.add(HIDDEN if asked else ("cluster", "hidden_partitions"), without)
+
+    async def _refused(self, partitions: set[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of topics that this principal may not see.
+
+        A request that names a topic is told apart from a list of all: a busy broker can need seconds to remove a deleted topic.
+        """
+        if not partitions:
+            return partitions
+        named = await topics.partitions(self.wire, with_elr=False, names=sorted({name for name, _ in partitions}))
+        refused = {name for name, topic in named.topics.items() if topic.error == topics.NOT_AUTHORIZED}
+        return {(name, number) for name, number in partitions if name in refused}
 
     def _log_dirs_unread(self, broker: Registered) -> str | None:
         """Why not all log dirs of a broker could be read; None if all could."""

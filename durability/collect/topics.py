@@ -16,6 +16,7 @@ from durability.collect.reasons import Unread, error_name, is_retriable
 from durability.collect.wire import Wire, batches
 
 LISTENER_NOT_FOUND, UNKNOWN_TOPIC = 72, 3
+NOT_AUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
 PAGE = 2000  # the default of max.request.partition.size.limit, the most that brokers return
 TOPICS_PER_REQUEST = 500  # of DescribeConfigs
 MEMBERS = ("leader", "replicas", "isr", "adding", "removing")

@@ -49,7 +49,7 @@ class Dies:
 def plan(kafka):
     seed.create_topics(kafka, [seed.Topic(TOPIC, ([1, 2], [2, 3]), {MIN_ISR: "3"})])
     kafka.wait_for_full_isr()
-    seed.produce(kafka, TOPIC, ["x" * 100_000] * 40)
+    seed.produce(kafka, TOPIC, ["x" * 100_000] * 120)
     steps = (
         Step("1-lower-min-isr", "lower-min-isr", "", settings=(Setting(TOPIC, MIN_ISR, "3", "2"),)),
         Step(

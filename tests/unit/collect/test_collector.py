@@ -113,6 +113,30 @@ def test_a_dead_broker_that_only_replicas_name_leaves_hidden_topics_unknown(list
     assert why is None if count == 0 else "without the log dirs of broker 2" in why
 
 
+@pytest.mark.parametrize(("error", "count"), [(None, 0), ("TOPIC_AUTHORIZATION_FAILED", 1)])
+def test_a_deleted_topic_that_is_still_on_a_disk_is_not_called_hidden(monkeypatch, error, count):
+    """Asked by its name, a topic that may not be seen is refused, and a deleted one is unknown to the cluster."""
+    collection = collector._Collection(Still(), {})
+    facts = collection.facts
+    facts.captured_at, facts.reading = "2026-11-21T12:00:00.000Z", reading(1)
+    facts.brokers = [Registered(1, "a", False), Registered(2, "b", False)]
+    sizes = {("orders", 0): 1, ("other", 0): 1}
+    facts.log_dirs = {broker: SimpleNamespace(sizes=sizes, offline=0) for broker in (1, 2)}
+    collection.shown = {("orders", 0)}
+
+    async def read(wire, **asked):
+        return reading(1)
+
+    async def partitions(wire, *, names, with_elr):
+        return Reading(topics={name: Topic(False, error=error) for name in names if error})
+
+    monkeypatch.setattr(collector.topics, "read", read)
+    monkeypatch.setattr(collector.topics, "partitions", partitions)
+    asyncio.run(collection._hidden())
+    assert facts.hidden == count
+    assert (facts.notes.reason(collector.HIDDEN) is None) == (count == 0)
+
+
 @pytest.mark.parametrize(
     ("failure", "leader", "lag", "reached"),
     [

@@ -112,7 +112,7 @@ def test_commands_stand_in_a_box_and_advice_is_text(tmp_path):
     assert html.count('<p class="advice">Set broker.rack</p>') == 1
     assert "<code>Set broker.rack" not in html
     words, _ = parse(html)
-    assert "the tools end in .sh ." in words and "--command-config client.properties" in words
+    assert "the tools end in .sh ." in words and "--command-config /path/to/client.properties" in words
 
 
 def test_one_remedy_of_several_findings_is_shown_once(tmp_path):
