@@ -1,0 +1,1 @@
+"""The commands of `kafka-durability`. Each imports its implementation when it runs."""
