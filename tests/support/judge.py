@@ -147,18 +147,21 @@ def _holds(rows_: pa.Table, where) -> pa.ChunkedArray:
 
 
 _NONE: dict = {}
+"""By session, of the latest one: a frame writes to the catalog of the session that made it."""
 
 
 def no_losses(evaluation):
-    """The frames of `Losses` without a row, made once for the runs of a process."""
+    """The frames of `Losses` without a row, made once for the runs of a session."""
     from spark_jobs.assemble.failure_costs import Losses
 
-    if not _NONE:
+    if evaluation.spark not in _NONE:
         rows, topics, clusters = evaluation._facts("partitions"), evaluation.topics, evaluation.base_clusters
         made = Losses(rows.where("false"), topics.where("false"), clusters.where("false"), evaluation._checkpointed)
-        for name in ("of_topics", "distances", "costs", "sets"):
-            _NONE[name] = getattr(made, name)().localCheckpoint()
-    return SimpleNamespace(**{name: partial(lambda frame: frame, frame) for name, frame in _NONE.items()})
+        _NONE.clear()
+        names = ("of_topics", "distances", "costs", "sets")
+        _NONE[evaluation.spark] = {name: getattr(made, name)().localCheckpoint() for name in names}
+    frames = _NONE[evaluation.spark]
+    return SimpleNamespace(**{name: partial(lambda frame: frame, frame) for name, frame in frames.items()})
 
 
 @contextmanager
