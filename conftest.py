@@ -1,7 +1,7 @@
 """Fixtures for every test and doctest, one of each expensive thing a worker; see `tests/support/`.
 
 `make test` has three workers, since most tests wait for a JVM or a broker and leave a core idle. What is expensive to set up
-stays with one of them: `TOGETHER`.
+stays with one of them: `LONG`.
 """
 
 import pytest
@@ -16,8 +16,17 @@ pytest_plugins = [
     "tests.support.stores",
 ]
 
+OWN_CLUSTERS = "tests/cluster/own/"
+"""The folder of tests that start clusters themselves. They share a worker, so that no more than two clusters run at once."""
 TOGETHER = {"kafka_cluster": "tests/cluster/", "judged_once": "tests/unit/spark_jobs/controls/"}
-"""Fixtures that take so long that no two workers make one, and the folder whose tests ask for them."""
+"""Fixtures that take so long that no two workers make one, and the folder whose modules ask for them."""
+LONG = (OWN_CLUSTERS, *TOGETHER.values())
+"""Folders whose modules go to one worker, the longest first."""
+
+
+def scope_of(nodeid: str) -> str:
+    """The folder in LONG with the test's module, else the module."""
+    return next((folder for folder in LONG if nodeid.startswith(folder)), nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,22 +34,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests of real brokers, and starts what takes long first: what is left at the end keeps all workers busy."""
     for item in items:
         for fixture, folder in TOGETHER.items():
-            if fixture in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(folder):
+            if fixture in getattr(item, "fixturenames", ()) and scope_of(item.nodeid) != folder:
                 raise pytest.UsageError(f"{item.nodeid} asks for {fixture}: move its module into {folder}")
         if item.nodeid.startswith("tests/cluster/"):
             item.add_marker("cluster")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    long = tuple(TOGETHER.values())
-    items.sort(key=lambda item: (not item.nodeid.startswith(long), item.path not in slow))
+    place = {folder: number for number, folder in enumerate(LONG)}
+    items.sort(key=lambda item: (place.get(scope_of(item.nodeid), len(LONG)), item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """A module's tests go to one worker, for the fixtures of the module, and so do those of a folder in TOGETHER."""
+    """A module's tests go to one worker, for the fixtures of the module, and so do those of a folder in LONG."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((f for f in TOGETHER.values() if nodeid.startswith(f)), nodeid.partition("::")[0])
+            return scope_of(nodeid)
 
     return Together(config, log)

@@ -1,4 +1,4 @@
-"""Spark beyond this process: the nightly audit on a standalone master with two workers, its lake on S3 and PostgreSQL."""
+"""A night and a pulse on a lake on S3 with a PostgreSQL catalog. The night's Spark is a standalone master with two workers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from pathlib import Path
 
 import pytest
 
+from durability.lake import Lake, tables
 from durability.runtime import processes
+from durability.runtime.spark import jars
 from tests import ROOT
 from tests.support import topology
 from tests.support.airflow import run_in_airflow
+from tests.support.lake import attach
+from tests.support.runs import SICK, Runs
 from tests.support.stores import KEY
 from tests.support.topology import document
 
-TABLE = """
-    topic    leader  replicas  isr    min
-    healthy  1       1,2,3     1,2,3  2
-    shrunk   1       1,2,3     1,2    2
-"""
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of JVMs that end before HotSpot's optimizing compiler has paid off."""
 
 
 def daemon(stack: ExitStack, folder: Path, name: str, *arguments: str, **environ: str) -> None:
@@ -35,6 +36,7 @@ def daemon(stack: ExitStack, folder: Path, name: str, *arguments: str, **environ
 
     package = Path(pyspark.__file__).parent
     environment = {**os.environ, "SPARK_HOME": str(package), "SPARK_LOCAL_IP": "127.0.0.1", **environ}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = LIGHT
     log = stack.enter_context((folder / f"{name}-{len(list(folder.iterdir()))}.log").open("w"))
     command = [str(package / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     started = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
@@ -62,7 +64,7 @@ def standalone(tmp_path, away):
                 str(processes.free_port()),
             ]
             daemon(stack, tmp_path, "worker.Worker", *here, "0", *own, f"spark://127.0.0.1:{port}", **keys)
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 180
         while _alive(page) < 2:
             assert time.monotonic() < deadline, [p.read_text()[-800:] for p in tmp_path.glob("*.log")]
             time.sleep(0.5)
@@ -77,9 +79,10 @@ def _alive(page: int) -> int:
         return 0
 
 
-def test_the_nightly_audit_on_a_master_and_two_workers(tmp_path, standalone, away):
+def test_the_nightly_audit_on_a_master_and_two_workers_and_a_pulse(tmp_path, standalone, away, spark):
     port, work = standalone
-    documents = topology.write(tmp_path / "documents", *(document(TABLE, cluster=name) for name in ("eu", "us")))
+    night = (document(SICK, cluster=name, captured_at="2026-11-21T02:00:00Z") for name in ("eu", "us"))
+    documents = topology.write(tmp_path / "documents", *night)
     connection = {"conn_type": "spark", "host": "spark://127.0.0.1", "port": port}
     environment = {
         **os.environ,
@@ -90,7 +93,9 @@ def test_the_nightly_audit_on_a_master_and_two_workers(tmp_path, standalone, awa
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_CONF_DIR": str(tmp_path),
     }
-    (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 640m\nspark.driver.memory 900m\n")
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"spark.executor.memory 640m\nspark.driver.memory 900m\nspark.executor.extraJavaOptions {LIGHT}\n"
+    )
     command = [sys.executable, "-m", "durability.cli", "audit", "--airflow"]
     with open(tmp_path / "audit.log", "w") as log:
         audit = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
@@ -100,9 +105,11 @@ def test_the_nightly_audit_on_a_master_and_two_workers(tmp_path, standalone, awa
             time.sleep(0.3)
     assert audit.returncode == 0, (tmp_path / "audit.log").read_text()[-3000:]
     told = json.loads((tmp_path / "out" / "findings.json").read_text())
+    assert told["run"]["verified"] is True
     health = [f for f in told["findings"] if f["control"] == "partition-health"]
+    categories = (("shrunk", "at-min-isr"), ("shrunk", "under-replicated"), ("gone", "offline"))
     assert {(f["cluster"], f["resource"], f["category"]) for f in health} == {
-        (cluster, "shrunk", category) for cluster in ("eu", "us") for category in ("at-min-isr", "under-replicated")
+        (cluster, *found) for cluster in ("eu", "us") for found in categories
     }
     assert all(list(folder.glob("app-*/*/stderr")) for folder in work), "a worker had nothing to do"
     evaluated = [line for line in spoken if "evaluate.py" in line]
@@ -113,6 +120,17 @@ def test_the_nightly_audit_on_a_master_and_two_workers(tmp_path, standalone, awa
     for secret in ("p@ss/word", "p%40ss%2Fword", KEY["AWS_SECRET_ACCESS_KEY"]):
         assert not [line for line in spoken if secret in line], secret
 
+    lake, session = Lake.open(away), spark.newSession()
+    attach(session, lake)
+    run = Runs(tmp_path, lake, session)
+    assert run("pulse", "2026-11-21T02:05:00Z") == "complete"
+    counted = lake.scan(
+        tables.HEALTH_COUNTERS, f"result_id = '{run.plans[-1].result_id}'", ["cluster", "topic", "offline"]
+    )
+    wholes = [row for row in counted.to_pylist() if row["topic"] is None]
+    assert sorted((row["cluster"], row["offline"]) for row in wholes) == [("eu", 1), ("us", 1)]
+    assert lake.scan(tables.PARTITIONS, columns=["cluster"]).num_rows == 6
+
 
 def _arguments() -> set[str]:
     """Every process's command line, as anybody on this machine can read it."""
@@ -121,6 +139,13 @@ def _arguments() -> set[str]:
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
             found.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return found
+
+
+def test_spark_on_s3_takes_what_iceberg_needs_for_it():
+    on_s3, in_folder = (jars(lake).split(",") for lake in ("s3://bucket/lake", "lake"))
+    assert {path.rpartition("/")[2].rpartition("-")[0] for path in set(on_s3) - set(in_folder)} == {
+        "iceberg-aws-bundle"
+    }
 
 
 def test_the_documented_connections_make_the_command_lines_meant(tmp_path):

@@ -239,7 +239,7 @@ UNREAD = [
 
 def judge_fleet(judged_once) -> list[dict]:
     """The findings of the fleet."""
-    return judged_once("acks", POLICY, [*CLUSTERS, *UNREAD], losses=False)[1]
+    return judged_once("acks", POLICY, [*CLUSTERS, *UNREAD])[1]
 
 
 def acks(found: list[dict], cluster: str, topic: str = "t", value: str = "all") -> dict:

@@ -21,7 +21,7 @@ def audit(session, lake, documents: Sequence[dict], policy: Path, name: str, out
     from durability.topology import validate
     from expectations import gate, posture
     from spark_jobs import evaluate, lake_tables
-    from tests.support.judge import expressions
+    from tests.support.judge import expressions, losses_of
 
     attempts = [lake.stage(validate(document, f"{document['cluster']['id']}.json")) for document in documents]
     snapshots = lake.publish(attempts, gate.check(lake, attempts))
@@ -35,7 +35,8 @@ def audit(session, lake, documents: Sequence[dict], policy: Path, name: str, out
         snapshots=snapshots,
     )
     plan = Plan.from_json(plan.to_json())
-    evaluate.run(session, plan, lake_tables.reader(session, plan), lake_tables.append, expressions(plan.pulse))
+    with losses_of(plan):
+        evaluate.run(session, plan, lake_tables.reader(session, plan), lake_tables.append, expressions(plan.pulse))
     flagged = posture.flag(lake, plan, out) if out else None
     findings.write(lake, plan)
     if out:

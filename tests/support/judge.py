@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
@@ -146,18 +147,36 @@ def _holds(rows_: pa.Table, where) -> pa.ChunkedArray:
 
 
 _NONE: dict = {}
+"""By session, of the latest one: a frame writes to the catalog of the session that made it."""
 
 
 def no_losses(evaluation):
     """The frames of `Losses` without a row, made once for the runs of a session."""
     from spark_jobs.assemble.failure_costs import Losses
 
-    if not _NONE:
+    if evaluation.spark not in _NONE:
         rows, topics, clusters = evaluation._facts("partitions"), evaluation.topics, evaluation.base_clusters
         made = Losses(rows.where("false"), topics.where("false"), clusters.where("false"), evaluation._checkpointed)
-        for name in ("of_topics", "distances", "costs", "sets"):
-            _NONE[name] = getattr(made, name)().localCheckpoint()
-    return SimpleNamespace(**{name: partial(lambda frame: frame, frame) for name, frame in _NONE.items()})
+        _NONE.clear()
+        names = ("of_topics", "distances", "costs", "sets")
+        _NONE[evaluation.spark] = {name: getattr(made, name)().localCheckpoint() for name in names}
+    frames = _NONE[evaluation.spark]
+    return SimpleNamespace(**{name: partial(lambda frame: frame, frame) for name, frame in frames.items()})
+
+
+@contextmanager
+def losses_of(plan: Plan, wanted: bool | None = None):
+    """Within it, evaluations of the plan leave out what a loss breaks unless `wanted`, which saves a third of their time.
+
+    wanted: None for: if a tier requires its topics to survive a loss. No verdict depends on losses without such a tier.
+    """
+    from spark_jobs.assemble import evaluation
+
+    required = any(tier.get("survive") for tier in plan.policy.tiers.values())
+    with pytest.MonkeyPatch.context() as patch:
+        if not (required if wanted is None else wanted):
+            patch.setattr(evaluation.Evaluation, "_found_losses", no_losses)
+        yield
 
 
 class Judge:
@@ -225,24 +244,22 @@ class Judge:
         return LookBack(to_text(since), dict(Counter(e.cluster for e in found)), found) if found else None
 
     def run(
-        self, documents, policy: Policy | None = None, waivers=(), *, findings=True, losses=True, earlier=(), **options
+        self,
+        documents,
+        policy: Policy | None = None,
+        waivers=(),
+        *,
+        findings=True,
+        losses: bool | None = None,
+        earlier=(),
+        **options,
     ) -> list[dict]:
         """The findings of one run over `documents` (each a different cluster), with observed and required as dicts.
 
         findings: False computes only the measures of topics, in a third of the time. A pulse has no findings.
-        losses: False leaves out what losses break, which takes a quarter of the time, and more if replicas are many.
+        losses: see `losses_of`.
         earlier: documents of the same clusters from before, in one folder with these.
         """
-        from spark_jobs.assemble import evaluation
-
-        with pytest.MonkeyPatch.context() as patch:
-            if not losses:
-                patch.setattr(evaluation.Evaluation, "_found_losses", no_losses)
-            return self._run(documents, policy, waivers, findings, earlier, **options)
-
-    def _run(self, documents, policy, waivers, findings, earlier, **options) -> list[dict]:
-        from spark_jobs.assemble import evaluation
-
         policy = policy or shipped()
         topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
         plan = plan_of(topologies, policy, waivers, **options)
@@ -265,19 +282,28 @@ class Judge:
         factors = {(row["cluster"], row["topic"]): row["replication_factor"] for row in topics.to_pylist()}
         policies = resolved(topologies, plan, policy, list(waivers), streams, factors)
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))
-        self.latest, built = {}, expressions(plan.pulse)
+        self.latest = {}
+        with losses_of(plan, losses):
+            self._evaluate(plan, findings)
         if not findings:
-            with ThreadPoolExecutor(4) as background:
-                measured = evaluation.Evaluation(self.spark, plan, self._read, background, built)
-                evaluation.write_measures(measured, self._write)
             return []
-        evaluation.run(self.spark, plan, self._read, self._write, built)
         self._finish(plan)
         self._word()
         found = self.latest["findings"].to_pylist() if "findings" in self.latest else []
         for f in found:
             f["observed"], f["required"] = json.loads(f["observed"]), json.loads(f["required"])
         return found
+
+    def _evaluate(self, plan: Plan, findings: bool) -> None:
+        from spark_jobs.assemble import evaluation
+
+        built = expressions(plan.pulse)
+        if findings:
+            evaluation.run(self.spark, plan, self._read, self._write, built)
+            return
+        with ThreadPoolExecutor(4) as background:
+            measured = evaluation.Evaluation(self.spark, plan, self._read, background, built)
+            evaluation.write_measures(measured, self._write)
 
     def partition_health(self) -> list[dict]:
         """The rows of `partition_health`, one for each partition."""

@@ -12,7 +12,7 @@ import pytest
 from durability.findings import write as word
 from tests import ROOT
 from tests.support import topology
-from tests.support.judge import expressions
+from tests.support.judge import expressions, losses_of
 from tests.support.lake import attach
 from tests.support.topology import document
 
@@ -108,7 +108,8 @@ class Runs:
         plan = Plan.from_json(step.plan(settings, context).to_json())
         self.plans.append(plan)
         reader = lake_tables.reader(self.session, plan)
-        evaluate.run(self.session, plan, reader, lake_tables.append, expressions(plan.pulse))
+        with losses_of(plan):
+            evaluate.run(self.session, plan, reader, lake_tables.append, expressions(plan.pulse))
         return {"plan": artifacts_of(settings, context).put("plan-1", plan.to_json())}
 
 

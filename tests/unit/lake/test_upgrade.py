@@ -31,6 +31,7 @@ from spark_jobs.retention import compaction
 from spark_jobs.upkeep import Upkeep
 from tests import ROOT
 from tests.support import old_lake
+from tests.support.judge import expressions
 from tests.support.lake import attach, publish
 from tests.support.make_old_lake import POLICY, WAIVERS
 from tests.support.topology import document, healthy
@@ -101,7 +102,7 @@ def judged(lake: Lake, session, folder: Path, moment: str) -> Plan:
         started_at=datetime.fromisoformat(moment),
     )
     inputs.check(lake, plan)
-    evaluate.run(session, plan, lake_tables.reader(session, plan), lake_tables.append)
+    evaluate.run(session, plan, lake_tables.reader(session, plan), lake_tables.append, expressions(plan.pulse))
     return plan
 
 

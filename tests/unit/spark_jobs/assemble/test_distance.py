@@ -64,19 +64,19 @@ def test_a_tier_has_all_its_partitions_and_none_where_no_run_resolved_it(spark):
 @pytest.fixture
 def counted(spark, monkeypatch):
     """Counts documents with these distances; returns the judge and the rows of `health_counters` by cluster and topic."""
-    from spark_jobs.assemble import evaluation, failure_costs
+    from spark_jobs.assemble import evaluation
 
     judge, written = Judge(spark), evaluation.write_measures
 
     def count(documents, near, resolved=None, **options):
         def with_near(made, write):
-            monkeypatch.setattr(failure_costs.Losses, "distances", lambda losses: near)
+            made.losses.distances = lambda: near
             parts = [replace(part, resolved_result_id=resolved) for part in made.plan.snapshots]
             made.plan = replace(made.plan, snapshots=parts)
             written(made, write)
 
         monkeypatch.setattr(evaluation, "write_measures", with_near)
-        judge.run(documents, POLICY, findings=False, **options)
+        judge.run(documents, POLICY, findings=False, losses=False, **options)
         return {(r["cluster"], r["topic"]): r for r in judge.latest["health_counters"].to_pylist()}
 
     return count

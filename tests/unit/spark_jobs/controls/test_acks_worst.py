@@ -148,7 +148,7 @@ def fleets(spark):
         "new": Fleet("new", "4.3", [*cases(new=True), *moves(new=True)]),
         "old": Fleet("old", "3.6", [*itertools.islice(cases(new=False), 0, None, 3), *moves(new=False)]),
     }
-    found = Judge(spark).run([f.document for f in fleets.values()], POLICY, losses=False)
+    found = Judge(spark).run([f.document for f in fleets.values()], POLICY)
     mine = pick(found, control="acked-durability", resource_type="topic")
     return fleets, {(f["cluster"], f["resource"]): f for f in mine}
 

@@ -125,7 +125,7 @@ def found(judged_once):
 
 
 def judge_fleet(judged_once):
-    return judged_once("kips", POLICY, [*(d for d, *_ in HEALTH.values()), *CLUSTERS], losses=False)[1]
+    return judged_once("kips", POLICY, [*(d for d, *_ in HEALTH.values()), *CLUSTERS])[1]
 
 
 @pytest.mark.parametrize("name", HEALTH)

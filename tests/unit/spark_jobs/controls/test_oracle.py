@@ -189,7 +189,7 @@ def judge_fleet(judged_once):
     """The random clusters' documents by cluster, their judge and the findings."""
     drawing = Drawing(SEED)
     documents = {d["cluster"]["id"]: d for d in map(drawing.document, range(CLUSTERS))}
-    return documents, *judged_once("oracle", POLICY, list(documents.values()), losses=False)
+    return documents, *judged_once("oracle", POLICY, list(documents.values()))
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ FLEET = [
 
 @pytest.fixture(scope="module")
 def fleet(judged_once):
-    return judged_once("policy-language", POLICY, RANDOM + FLEET, losses=False)
+    return judged_once("policy-language", POLICY, RANDOM + FLEET)
 
 
 def test_racks_of_ones_own_and_an_even_spread_are_what_brute_force_finds(fleet):

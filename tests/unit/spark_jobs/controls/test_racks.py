@@ -113,7 +113,7 @@ def broker_validations():
 def judge(spark):
     judge = Judge(spark)
     everything = [EXAMPLE, UNNAMED, MIXED, LED, ANSWERED, ASKS_NOTHING, *validations(), *broker_validations()]
-    judge.found = judge.run(everything, POLICY, losses=False)
+    judge.found = judge.run(everything, POLICY)
     return judge
 
 

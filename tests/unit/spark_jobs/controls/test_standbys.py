@@ -180,7 +180,7 @@ def found(judge: Judge) -> list[dict]:
         document(cluster="blind", streams=[], unreadable={"/streams": "CLUSTER_AUTHORIZATION_FAILED"}),
         document(cluster="none"),
     ]
-    return judge.run(documents, POLICY, failed=[("down", "no answer")], losses=False)
+    return judge.run(documents, POLICY, failed=[("down", "no answer")])
 
 
 def spread(found: list[dict], group: str) -> dict:

@@ -94,7 +94,7 @@ def nights(spark):
     judge, last, out = Judge(spark), None, []
     for hour in range(max(map(len, HISTORIES.values()))):
         documents = [shown(name, hour) for name, days in HISTORIES.items() if hour < len(days)]
-        judge.run(documents, POLICY, findings=False, losses=False, result=f"r{hour}", previous=last)
+        judge.run(documents, POLICY, findings=False, result=f"r{hour}", previous=last)
         last = judge.plan
         out.append(entries_of(judge) | {"counters": judge.latest["health_counters"].to_pylist()})
     return out
@@ -198,7 +198,6 @@ def test_a_folder_of_every_night_says_what_the_nights_said(spark, nights):
         [named(name, last, last) for name, last in cuts],
         POLICY,
         findings=False,
-        losses=False,
         earlier=[named(name, hour, last) for name, last in cuts for hour in range(last)],
     )
     found = entries_of(judge)

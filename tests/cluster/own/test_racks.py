@@ -76,7 +76,7 @@ class Watch:
         with ThreadPoolExecutor(2) as pool:
             asked = [pool.submit(metrics_of, self.kafka, b, self.ports) for b in living]
             answering = pool.submit(self.answers)
-            self.judge.run([document], self.policy, findings=False, losses=False, result=result, previous=self.last)
+            self.judge.run([document], self.policy, findings=False, result=result, previous=self.last)
             metrics, answered = [of_broker.result() for of_broker in asked], answering.result()
         self.last = self.judge.plan
         health = Health(self.judge.latest["partition_health"], self.judge.latest["health_counters"])
