@@ -403,7 +403,10 @@ def test_the_command_writes_the_files_and_refuses_what_it_cannot_do(october, tmp
     lake = ("--lake", october.location)
     done = run("--from", "2026-10-01", "--to", "2026-10-11", *lake)
     assert done.exit_code == 0 and "5 of 19 cluster-nights done" in done.output
-    assert (tmp_path / "out" / "period" / "2026-10-01_2026-10-11" / "period.html").is_file()
+    whole, cut = (tmp_path / "out" / "period" / f"2026-10-01_2026-10-11{end}" for end in ("", "_soc2"))
+    written = (whole / "period.html").read_bytes()
+    assert run("--from", "2026-10-01", "--to", "2026-10-11", "--framework", "soc2", *lake).exit_code == 0
+    assert (cut / "period.html").is_file() and (whole / "period.html").read_bytes() == written
     for arguments, said in (
         (("--from", "2026-01-01", "--to", "2026-02-01", *lake), "has no nightly run from 2026-01-01 to 2026-02-01"),
         (
