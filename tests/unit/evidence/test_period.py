@@ -22,6 +22,7 @@ from durability.plan.inventory import Inventory
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report.data.drill import Comparison
+from durability.report.html import period as period_page
 from durability.steps import drill
 from tests.support.schemas import unnamed
 
@@ -380,6 +381,9 @@ def test_the_page_shows_the_hash_of_the_file_and_escapes_hostile_text(october, t
     assert "\u202e" not in page and "\x07" not in page
     assert "default-src 'none'" in page and "Reviewed by" in seen.text
     assert seen.text.index("Unknown") < seen.text.index("Policies in force")
+    assert "more than approved" not in page
+    found["waivers"][0].update(approved_count=1, covers_at_last=2)
+    assert "more than approved" in "".join(period_page.render(found, "0" * 64))
 
 
 @pytest.mark.parametrize(
