@@ -36,13 +36,13 @@ Row = Mapping[str, Any]
 def write(
     lake: Any, period: Period, out: Path, framework: Framework | None, now: datetime
 ) -> tuple[Path, dict[str, Any]]:
-    """Write both files into OUT/period/FROM_TO. Returns the folder and the content of period.json.
+    """Write both files into OUT/period/FROM_TO, or FROM_TO_FRAMEWORK. Returns the folder and the content of period.json.
 
     lake: `durability.lake.Lake`. Raises Refused if it has no nightly run in the period, or if `out` can't be written.
     """
     found = document(lake, period, framework, now)
     text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-    folder = out / FOLDER / f"{period.start}_{period.end}"
+    folder = out / FOLDER / "_".join([str(period.start), str(period.end), *([framework.id] if framework else [])])
     with atomic_files(folder, *FILES) as (json_file, html_file):
         json_file.write(text)
         html_file.writelines(page.render(found, hashlib.sha256(text.encode()).hexdigest()))

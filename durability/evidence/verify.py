@@ -28,6 +28,7 @@ OWN = (MANIFEST, ENVELOPE, SUMS)
 """Files that the manifest can't name, because they are made from it. It names all others."""
 PUBLIC_KEY, FOLDER = "pub.pem", "evidence"
 FINDINGS, PROOF = "report/findings.json", "durability-proof/1"
+PROOF_MEMBERS = {"format", "finding", "index", "path", "files"}
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://kafka-durability-audit.example/evidence/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -145,6 +146,21 @@ def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
+def envelope_of(payload: bytes, key: str, signature: bytes) -> bytes:
+    """The file manifest.dsse.json, byte by byte. key: the id of the signer's public key."""
+    envelope = {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [{"keyid": key, "sig": base64.b64encode(signature).decode()}],
+    }
+    return json.dumps(envelope, indent=1).encode() + b"\n"
+
+
+def sums_of(digests: dict[str, str]) -> bytes:
+    """The file SHA256SUMS, byte by byte. digests: the SHA-256 of each file by its name."""
+    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(digests.items())).encode()
+
+
 def public_keys(text: bytes) -> list[bytes]:
     """The keys, 32 bytes each, in a file of one or more PEM blocks. Raises ValueError for anything else."""
     blocks = re.findall(rb"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----", text)
@@ -252,7 +268,7 @@ def _attested(run: Run, keys: list[bytes] | None) -> dict[str, Any]:
     """The statement: the signed one, else that of manifest.json; empty if there is none. Sets the run's predicate."""
     manifest, payload = run.read(MANIFEST), _signed_payload(run, keys)
     if manifest is None:
-        run.wrong(MANIFEST, "missing")
+        run.wrong(MANIFEST, "too large to be read" if MANIFEST in run.digests else "missing")
     elif payload is not None and payload != manifest:
         run.wrong(MANIFEST, f"differs from the payload of {ENVELOPE}")
     statement = _object(manifest if payload is None else payload)
@@ -273,10 +289,17 @@ def _attested(run: Run, keys: list[bytes] | None) -> dict[str, Any]:
     return statement
 
 
+def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object. Raises ValueError if two have the same name, since programs differ in which one they read."""
+    if len(dict(members)) != len(members):
+        raise ValueError
+    return dict(members)
+
+
 def _object(text: bytes | None) -> dict[str, Any]:
     """The JSON object in a text; empty if it is none."""
     try:
-        value = json.loads((text or b"").decode("utf-8"))
+        value = json.loads((text or b"").decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
@@ -295,19 +318,22 @@ def _signed_payload(run: Run, keys: list[bytes] | None) -> bytes | None:
     try:
         kind, payload = str(envelope["payloadType"]), base64.b64decode(envelope["payload"], validate=True)
         signatures = {base64.b64decode(s["sig"], validate=True): str(s.get("keyid")) for s in envelope["signatures"]}
-        extra = set(envelope) - {"payloadType", "payload", "signatures"} or len(envelope["signatures"]) != 1
     except (KeyError, TypeError, ValueError, AttributeError):
         run.wrong(ENVELOPE, "it is no DSSE envelope")
         return None
-    if extra:
-        run.wrong(ENVELOPE, "it has more than a payload and one signature")
     if kind != PAYLOAD_TYPE:
         run.wrong(ENVELOPE, "its payload is no in-toto statement")
         return None
     signed = pre_authentication_encoding(kind, payload)
     trusted = _trusted(run, keys)
     for key in trusted:
-        if any(signature_matches(key, signed, signature) for signature in signatures):
+        matching = [signature for signature in signatures if signature_matches(key, signed, signature)]
+        if matching:
+            # No signature covers the rest of the file.
+            if run.read(ENVELOPE) != envelope_of(payload, key_id(key), matching[0]):
+                run.wrong(
+                    ENVELOPE, "it has more than its payload, the key's id and one signature, or was formatted anew"
+                )
             if keys is None:
                 own = f"which is in the same {run.place} and proves nothing about who signed"
                 run.notes.append(
@@ -373,21 +399,25 @@ def _check_sums(run: Run, subjects: dict[str, str]) -> None:
     """Report where SHA256SUMS differs from what was attested. Of files that the manifest can't name, compare the files."""
     text = run.read(SUMS)
     if text is None:
-        run.wrong(SUMS, "missing")
+        run.wrong(SUMS, "too large to be read" if SUMS in run.digests else "missing")
         return
     stated: dict[str, str] = {}
+    known = len(run.problems)
     if b"\r\n" in text:  # said once, and not of each line
         run.wrong(SUMS, "its lines end with CR and LF, and were written with LF")
         text = text.replace(b"\r\n", b"\n")
     *lines, rest = text.decode("utf-8", "replace").split("\n")
     if rest:
         run.wrong(SUMS, "there is text after its last line")
+    unreadable = 0
     for line in lines:
         matched = re.fullmatch(r"([0-9a-f]{64})  (.+)", line)
         if matched and matched[2] not in stated:
             stated[matched[2]] = matched[1]
         else:
-            run.wrong(SUMS, "one of its lines can't be read")
+            unreadable += 1
+    if unreadable:
+        run.wrong(SUMS, f"lines that can't be read, or that name a file again: {unreadable}")
     expected = {name: run.digests[name] for name in OWN if name in run.digests and name != SUMS}
     expected.update(subjects or {name: sha256 for name, sha256 in run.digests.items() if name != SUMS})
     for name in sorted(expected.keys() | stated.keys()):
@@ -397,6 +427,8 @@ def _check_sums(run: Run, subjects: dict[str, str]) -> None:
             run.wrong(SUMS, f"has a line for {name}, which was not attested")
         elif stated[name] != expected[name]:
             run.wrong(SUMS, f"states another hash for {name}")
+    if len(run.problems) == known and text != sums_of(expected):
+        run.wrong(SUMS, "its lines are in another order")
 
 
 def _check_root(run: Run, subjects: dict[str, str]) -> None:
@@ -447,7 +479,11 @@ def check_proof(path: Path, keys: list[bytes] | None, head: str | None) -> tuple
     proof = _object(path.read_bytes() if path.stat().st_size <= LARGEST else None)
     if proof.get("format") != PROOF:
         raise Unusable(f"{path}: it is neither a folder with evidence nor a proof of a finding")
-    run = Proof(path, _member(proof, "files"))
+    files = _member(proof, "files")
+    run = Proof(path, files)
+    more = (proof.keys() - PROOF_MEMBERS) | (files.keys() - {MANIFEST, ENVELOPE, PUBLIC_KEY})
+    if more:
+        run.wrong("the file", f"has members that no proof has: {', '.join(sorted(more))}")
     _attested(run, keys)
     stated, line = _member(run.predicate, "findings"), proof.get("finding")
     root = _leads_to(line, proof.get("index"), proof.get("path"), stated.get("count"))
@@ -477,7 +513,11 @@ def check_chain(folder: Path, keys: list[bytes] | None, after: str | None, head:
     for path in sorted(folder.iterdir()):
         if RUN.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
             runs.append(check_run(path, keys))
-        elif not path.name.startswith(UNFINISHED):
+        elif path.name.startswith(UNFINISHED):
+            others.notes.append(
+                f"{path.name} isn't attested: a run is being written, or was killed while it was written"
+            )
+        else:
             others.wrong(path.name, "added: it is no run")
     runs.sort(key=lambda run: (run.number, run.name))
     for before, run in zip([None, *runs], runs):  # noqa: B905  # Python 3.8
@@ -486,7 +526,7 @@ def check_chain(folder: Path, keys: list[bytes] | None, after: str | None, head:
         others.wrong(
             "chain broken", f"no last run has the manifest {head}; runs are missing at the end, or were changed"
         )
-    return [*runs, others] if others.problems else runs
+    return [*runs, others] if others.problems or others.notes else runs
 
 
 def _check_link(run: Run, before: Run | None, after: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -116,8 +115,7 @@ def write(lake: Any, run: Audited, out: Path, key: SigningKey | None, unsigned: 
         if key:
             _write(folder / ENVELOPE, _envelope(manifest, key))
         own = {n: _sha256(folder / n) for n in (MANIFEST, ENVELOPE) if (folder / n).exists()}
-        sums = "".join(f"{sha256}  {n}\n" for n, sha256 in sorted({**subjects, **own}.items()))
-        _write(folder / SUMS, sums.encode())
+        _write(folder / SUMS, verify.sums_of({**subjects, **own}))
         folder.rename(root / name)
         _sync(root)
     return Attested(root / name, own[MANIFEST], len(subjects), problems)
@@ -227,12 +225,7 @@ def _findings(folder: Path) -> dict[str, Any] | None:
 def _envelope(manifest: bytes, key: SigningKey) -> bytes:
     """The DSSE envelope of a manifest."""
     signature = key.sign(verify.pre_authentication_encoding(PAYLOAD_TYPE, manifest))
-    envelope = {
-        "payloadType": PAYLOAD_TYPE,
-        "payload": base64.b64encode(manifest).decode(),
-        "signatures": [{"keyid": key.id, "sig": base64.b64encode(signature).decode()}],
-    }
-    return json.dumps(envelope, indent=1).encode() + b"\n"
+    return verify.envelope_of(manifest, key.id, signature)
 
 
 def _files(folder: Path) -> Iterator[Path]:

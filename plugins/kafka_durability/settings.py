@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, Param
@@ -56,12 +57,15 @@ APPLY: dict[str, Any] = {"execution_timeout": timedelta(days=5), "pool": "defaul
 NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
 
 
+def out_folder() -> Path:
+    """The deployment's folder of reports: DURABILITY_OUT, else `out`."""
+    return Path(os.environ.get("DURABILITY_OUT") or (checkout() or state_folder()) / "out")
+
+
 def params() -> dict[str, Param]:
     """The params of a run. Defaults are the shipped policies and the deployment's clusters, lake and out folders."""
     policies = shipped("policies")
-    state = state_folder()
-    lake = os.environ.get("DURABILITY_LAKE", str(state / "lake"))
-    out = os.environ.get("DURABILITY_OUT", str((checkout() or state) / "out"))
+    lake = os.environ.get("DURABILITY_LAKE", str(state_folder() / "lake"))
     clusters = os.environ.get("DURABILITY_CLUSTERS", str(policies / "clusters.yaml"))
     return {
         "topology": Param(
@@ -70,7 +74,7 @@ def params() -> dict[str, Param]:
         "policy": Param(str(policies / "policy.yaml"), type="string", description="Tiers and selectors"),
         "waivers": Param(str(policies / "waivers.yaml"), type="string", description="Accepted risks"),
         "clusters": Param(clusters, type="string", description="The fleet"),
-        "out": Param(out, type="string", description="Folder of the reports"),
+        "out": Param(str(out_folder()), type="string", description="Folder of the reports"),
         "lake": Param(lake, type="string", description="Folder or s3:// address of the lake"),
     }
 

@@ -11,6 +11,8 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -186,6 +188,15 @@ def test_the_databases_are_made_for_a_user_each(postgresql):
         assert made.stdout.splitlines()[-1] == name
 
 
+def scraped(address: str) -> list[object]:
+    """What Prometheus gets without and with the password of the Connection."""
+    url = f"{address}/durability/metrics"
+    with pytest.raises(HTTPError) as refused:
+        urlopen(url, timeout=30)
+    with urlopen(Request(url, headers={"Authorization": "Bearer s3cret"}), timeout=30) as answer:
+        return [refused.value.code, answer.status, answer.read().decode()]
+
+
 @pytest.mark.slow
 def test_airflows_services(session, s3, tmp_path, monkeypatch):
     """`airflow-init` and the four that wait for it, each asked by its own health check; the database is SQLite here."""
@@ -203,6 +214,9 @@ def test_airflows_services(session, s3, tmp_path, monkeypatch):
         "s3://durability-lake": "s3://compose-lake",
     }
     (home / "auth").mkdir()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "metrics.prom").write_text("kafka_durability_run_timestamp_seconds 1.0\n")
     stated = environment("airflow-scheduler", tmp_path, here)
     env = airflow_home.environment(home, {**os.environ, **stated, **KEY})
     env |= {
@@ -212,6 +226,8 @@ def test_airflows_services(session, s3, tmp_path, monkeypatch):
         "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": health,
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": logs[0],
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": logs[1],
+        "DURABILITY_OUT": str(out),
+        "AIRFLOW_CONN_DURABILITY_METRICS": '{"conn_type": "http", "password": "s3cret"}',
         # The pulse would run in the middle of it.
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
     }
@@ -232,6 +248,7 @@ def test_airflows_services(session, s3, tmp_path, monkeypatch):
         for name in names:
             running[name] = session.popen(command(name, here), log=tmp_path / f"{name}.log", cwd=tmp_path, env=env)
         healthy({n: command(n, here, check=True) for n in names}, running, tmp_path, env)
+        assert scraped(f"http://127.0.0.1:{api}") == [401, 200, (out / "metrics.prom").read_text()]
     finally:
         # The pages' server writes its title over the environment by which the session would know it.
         for service in running.values():

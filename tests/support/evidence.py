@@ -115,12 +115,12 @@ def seal(folder: Path, changed: dict | None = None, key: keys.SigningKey | None 
     manifest = json.dumps(stated).encode()
     rewrite(folder, verify.MANIFEST, manifest)
     if (folder / verify.ENVELOPE).exists():
-        envelope = json.loads((folder / verify.ENVELOPE).read_text())
-        envelope["payload"] = base64.b64encode(manifest).decode()
+        (kept,) = json.loads((folder / verify.ENVELOPE).read_text())["signatures"]
+        key_id, signature = kept["keyid"], base64.b64decode(kept["sig"])
         if key:
-            signed = key.sign(b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(manifest), manifest))
-            envelope["signatures"] = [{"keyid": key.id, "sig": base64.b64encode(signed).decode()}]
-        rewrite(folder, verify.ENVELOPE, json.dumps(envelope, indent=1).encode())
+            signed = b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(manifest), manifest)
+            key_id, signature = key.id, key.sign(signed)
+        rewrite(folder, verify.ENVELOPE, verify.envelope_of(manifest, key_id, signature))
     names = [name for name in hashes if name != verify.SUMS]
     lines = [f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}\n" for n in names]
     rewrite(folder, verify.SUMS, "".join(lines).encode())

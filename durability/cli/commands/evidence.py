@@ -74,7 +74,7 @@ def evidence(
 ) -> int:
     """Write what the lake has about a period, for an auditor who signs it: nights done, exceptions, policies, waivers.
 
-    It reads the lake only, and writes OUT/period/FROM_TO/period.json and period.html.
+    It reads the lake only, and writes OUT/period/FROM_TO/period.json and period.html, or into FROM_TO_FRAMEWORK.
     """
     from durability.cli.evidence import period
     from durability.cli.options import Given

@@ -1,4 +1,4 @@
-"""metrics.prom: what a run found, as metrics in Prometheus's text format, for the textfile collector of its node exporter.
+"""metrics.prom: what a run found, as metrics in Prometheus's text format.
 
 No metric has a topic's name as label: a fleet has too many.
 """

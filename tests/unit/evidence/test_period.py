@@ -22,6 +22,7 @@ from durability.plan.inventory import Inventory
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report.data.drill import Comparison
+from durability.report.html import period as period_page
 from durability.steps import drill
 from tests.support.schemas import unnamed
 
@@ -380,6 +381,9 @@ def test_the_page_shows_the_hash_of_the_file_and_escapes_hostile_text(october, t
     assert "\u202e" not in page and "\x07" not in page
     assert "default-src 'none'" in page and "Reviewed by" in seen.text
     assert seen.text.index("Unknown") < seen.text.index("Policies in force")
+    assert "more than approved" not in page
+    found["waivers"][0].update(approved_count=1, covers_at_last=2)
+    assert "more than approved" in "".join(period_page.render(found, "0" * 64))
 
 
 @pytest.mark.parametrize(
@@ -403,7 +407,10 @@ def test_the_command_writes_the_files_and_refuses_what_it_cannot_do(october, tmp
     lake = ("--lake", october.location)
     done = run("--from", "2026-10-01", "--to", "2026-10-11", *lake)
     assert done.exit_code == 0 and "5 of 19 cluster-nights done" in done.output
-    assert (tmp_path / "out" / "period" / "2026-10-01_2026-10-11" / "period.html").is_file()
+    whole, cut = (tmp_path / "out" / "period" / f"2026-10-01_2026-10-11{end}" for end in ("", "_soc2"))
+    written = (whole / "period.html").read_bytes()
+    assert run("--from", "2026-10-01", "--to", "2026-10-11", "--framework", "soc2", *lake).exit_code == 0
+    assert (cut / "period.html").is_file() and (whole / "period.html").read_bytes() == written
     for arguments, said in (
         (("--from", "2026-01-01", "--to", "2026-02-01", *lake), "has no nightly run from 2026-01-01 to 2026-02-01"),
         (

@@ -167,6 +167,8 @@ def tampered(change: Callable[[dict], object]) -> Callable[[dict], dict]:
             lambda p: p["files"].update({"manifest.json": p["files"]["manifest.json"].replace("complete", "partial")})
         ),
         tampered(lambda p: p.update(files=None)),
+        tampered(lambda p: p.update(remark="fixed in the meantime")),
+        tampered(lambda p: p["files"].update({"report/approval.txt": "approved"})),
     ],
 )
 def test_a_proof_that_was_tampered_with_is_found(made, tmp_path, change):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import hashlib
 import json
 import os
 import re
@@ -252,11 +253,63 @@ def lines_end_as_on_windows(folder, out):
     rewrite(folder, "SHA256SUMS", (folder / "SHA256SUMS").read_bytes().replace(b"\n", b"\r\n"))
 
 
-@case("manifest.dsse.json: it has more than a payload and one signature", sums=True, openssl=True)
+MORE = "manifest.dsse.json: it has more than its payload, the key's id and one signature, or was formatted anew"
+
+
+@case(MORE, sums=True, openssl=True)
 def a_second_signature(folder, out):
     envelope = json.loads((folder / "manifest.dsse.json").read_bytes())
     envelope["signatures"].append({"keyid": "0" * 64, "sig": base64.b64encode(b"x" * 64).decode()})
     rewrite(folder, "manifest.dsse.json", json.dumps(envelope).encode())
+
+
+def another_envelope(folder: Path, change: Callable[[dict], object], text: Callable[[str], str] = str) -> None:
+    """Change what no signature covers, and SHA256SUMS with it."""
+    envelope = json.loads((folder / "manifest.dsse.json").read_text())
+    change(envelope["signatures"][0])
+    rewrite(folder, "manifest.dsse.json", text(json.dumps(envelope, indent=1) + "\n").encode())
+    lines = [line.split("  ") for line in (folder / "SHA256SUMS").read_text().splitlines()]
+    sums = {name: sha256 for sha256, name in lines}
+    sums["manifest.dsse.json"] = hashlib.sha256((folder / "manifest.dsse.json").read_bytes()).hexdigest()
+    rewrite(folder, "SHA256SUMS", verify.sums_of(sums))
+
+
+@case(MORE, sums=False, openssl=False)
+def another_key_id(folder, out):
+    another_envelope(folder, lambda signature: signature.update(keyid="0" * 64))
+
+
+@case(MORE, sums=False, openssl=False)
+def a_claim_beside_the_signature(folder, out):
+    another_envelope(folder, lambda signature: signature.update(approved="by the auditor"))
+
+
+@case(MORE, sums=False, openssl=False)
+def blanks_in_the_envelope(folder, out):
+    another_envelope(folder, lambda signature: None, lambda text: text + " ")
+
+
+@case("manifest.dsse.json: it is no DSSE envelope", sums=False, openssl=False)
+def a_second_payload_that_other_programs_may_read(folder, out):
+    another_envelope(folder, lambda signature: None, lambda text: text.replace("{", '{"payload": "e30=",', 1))
+
+
+@case("SHA256SUMS: its lines are in another order", sums=False, openssl=False)
+def the_hashes_in_another_order(folder, out):
+    lines = (folder / "SHA256SUMS").read_text().splitlines(keepends=True)
+    rewrite(folder, "SHA256SUMS", "".join(reversed(lines)).encode())
+
+
+@case("SHA256SUMS: lines that can't be read, or that name a file again: 2\nnote:", sums=False, openssl=False)
+def a_hash_twice_and_a_remark(folder, out):
+    content = (folder / "SHA256SUMS").read_bytes()
+    rewrite(folder, "SHA256SUMS", b"# approved\n" + content + content.splitlines(keepends=True)[0])
+
+
+@case("manifest.json: too large to be read", sums=True, openssl=True)
+def a_manifest_that_fills_the_memory(folder, out):
+    with (folder / "manifest.json").open("ab") as file:
+        file.truncate(verify.LARGEST + 1)
 
 
 def test_a_signature_without_any_key_to_check_it_is_named(out):
@@ -330,7 +383,9 @@ def test_a_renamed_run_and_what_is_no_run_are_named(out):
     copied = last.with_name(last.name[:-1] + ("0" if last.name[-1] != "0" else "1"))
     shutil.copytree(last, copied)
     (out / "evidence" / "notes.txt").write_text("")
+    (out / "evidence" / ".unfinished-x").mkdir()
     status, said = verified(out / "evidence")
+    assert "note: evidence: .unfinished-x isn't attested: a run is being written, or was killed" in said
     assert status == 1 and f"{copied.name}: the folder: renamed; it was {last.name}" in said
     assert "has the same number" in said and "notes.txt: added: it is no run" in said
 
