@@ -24,6 +24,17 @@ class Commands(TyperGroup):
     Any exception gives 2, because 1 means that --fail-on is reached. An AuditError is printed without a traceback.
     """
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called. An option that is given twice is refused, because only its last value would count."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            its_own = command.context_class(command, info_name=name, parent=ctx)
+            order = command.make_parser(its_own).parse_args(args=list(rest))[2]
+            for param in order:
+                if param.param_type_name == "option" and not param.multiple and order.count(param) > 1:
+                    its_own.fail(f"{param.opts[0]} is given {order.count(param)} times, and takes one value")
+        return name, command, rest
+
     def invoke(self, ctx: Any) -> NoReturn:
         """Run a command. Ctrl-C and SIGTERM exit at once, without waiting for threads that read from a broker."""
         from durability.cli.console import Console

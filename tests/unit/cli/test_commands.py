@@ -52,6 +52,13 @@ def test_without_a_command_the_help_is_shown():
     assert "kafka-durability audit" in run().output
 
 
+def test_an_option_that_is_given_twice_is_refused():
+    """Only its last value would count: half of a loss would be predicted."""
+    said = run("whatif", "--lose", "broker:1", "--lose", "rack:az2")
+    assert said.exit_code == 2 and "Usage: kafka-durability whatif" in said.output
+    assert "--lose is given 2 times, and takes one value" in said.output
+
+
 def test_a_schema_is_printed_by_its_name():
     assert json.loads(run("schema", "policy").output)["$schema"]
     assert run("schema").output.split() == sorted(schemas.NAMES)
