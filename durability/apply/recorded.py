@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class Recorded:
     """A plan that was applied, or a part of it.
 
-    before: `placements` and `settings` of what it changed, in the form of before.json. findings: ids of those that the plan was
-    for, or improved. changed_at: when the last row of a change was written; None if it made none.
+    before: `placements`, `settings` and `topic_ids` of what it changed, in the form of before.json. findings: ids of those that
+    the plan was for, or improved. changed_at: when the last row of a change was written; None if it made none.
     """
 
     cluster: str
@@ -224,9 +224,12 @@ def plan(lake: Lake, id: str) -> Recorded | None:
     kafka_id = begun[-1]["kafka_cluster_id"] if begun else None
     # Rows of an earlier release name no findings.
     findings = frozenset(id for was in begun for id in was.get("findings", ()))
+    before = _before(rows) | {
+        "topic_ids": {topic: id for was in begun for topic, id in was.get("topic_ids", {}).items()}
+    }
     # Each try of a restore claims the cluster, also if it changes nothing.
     changed = [row["captured_at"] for row in rows if row["kind"] not in (CLAIM, BEGIN, STOP)]
-    return Recorded(rows[0]["cluster"], kafka_id, _before(rows), findings, changed[-1] if changed else None)
+    return Recorded(rows[0]["cluster"], kafka_id, before, findings, changed[-1] if changed else None)
 
 
 def _before(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
