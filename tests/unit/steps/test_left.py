@@ -100,6 +100,27 @@ def test_a_killed_outage_is_restored_once_the_rack_is_back(world, lake, monkeypa
     assert minimums(kafka) == ["1", None, "3"]
 
 
+def test_what_an_outage_changed_is_not_put_back_on_a_topic_that_was_recreated(world, lake, monkeypatch):
+    settings, kafka = world
+    monkeypatch.setattr(left, "IDLE", timedelta())
+    kafka.topic_ids = {STATED: "old", OTHERS: "same"}
+    entries = {t: [{"setting": MIN, "step": "lower", "now": 2, "now_source": "topic"}] for t in (STATED, OTHERS)}
+    work = outage.Work(settings, "eu", "killed", None)
+    changes = work.changes()
+    with changes.claimed():
+        outage_run.change(kafka, changes, entries, work.known(), False)
+    assert minimums(kafka)[::2] == ["1", "1"]
+    kafka.topic_ids[STATED] = "new"
+    kafka.live |= {2, 3}
+    kafka.partitions = {name: replace(now, isr=(1, 2, 3)) for name, now in kafka.partitions.items()}
+    summary = StepSummary()
+    left.restore(settings, "pulse", *ALLOWED, summary)
+    assert minimums(kafka)[::2] == ["1", "2"] and recorded.unfinished(lake) == []
+    assert summary.problems == [
+        f"eu, plan rack-outage: topic {STATED}: {MIN} is left, because the topic was recreated since the outage"
+    ]
+
+
 def test_an_approved_change_of_a_rebuilt_cluster_gives_up_what_was_changed_on_the_former_one(world, lake, monkeypatch):
     settings, kafka = world
     entries = {STATED: [{"setting": MIN, "step": "lower", "now": 2, "now_source": "topic"}]}
