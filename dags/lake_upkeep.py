@@ -21,6 +21,9 @@ complete run or none. The next upkeep removes the rest. If compaction fails, the
 **A longer retention** keeps what is still there. **A shorter retention** removes data in the next run, also if the
 param `policy` names it. There is no dry run, and removed data can't be recovered.
 
+**`give_up`**: a cluster that is gone for good, and that the clusters file doesn't list any more. What runs of `remediate` and
+`rack_outage` didn't finish on it is closed.
+
 Connection: `spark` for spark-submit. Pool: `kafka_durability`, one slot.
 """
 
@@ -45,7 +48,7 @@ with DAG(
     dagrun_timeout=timedelta(hours=8),
     default_args=settings.DEFAULTS,
     on_failure_callback=tell_slack,
-    params=settings.params(),
+    params=settings.params() | {"give_up": settings.GIVE_UP},
     tags=["kafka", "durability"],
 ):
     backup = BackupOperator(task_id="backup")

@@ -53,7 +53,7 @@ class Reading:
     """A fresh reading. live: brokers that are registered and unfenced. led: does a controller lead, so that changes are possible?
 
     partitions: those of the topics that were asked for (or all) and exist. moving: every partition of the cluster with a running
-    reassignment, with its adding and removing replicas.
+    reassignment, with its adding and removing replicas. topic_ids: Kafka's ids of these topics by name, as far as they are known.
     """
 
     cluster_id: str | None
@@ -61,6 +61,7 @@ class Reading:
     led: bool
     partitions: Mapping[TopicPartition, Replicas] = field(repr=False)
     moving: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,12 @@ async def read(wire: Wire, names: Sequence[str] | None) -> Reading:
             )
     live = frozenset(broker.id for broker in registered if broker.live)
     return Reading(
-        metadata.cluster_id, live, led, partitions, {key: partitions.get(key, moving[key]) for key in moving}
+        metadata.cluster_id,
+        live,
+        led,
+        partitions,
+        {key: partitions.get(key, moving[key]) for key in moving},
+        {name: topic.id for name, topic in found.topics.items() if topic.id is not None},
     )
 
 

@@ -210,13 +210,14 @@ class Value:
     """What an outage changed: a setting of a topic, or the replicas of a partition. A setting's value is text, replicas a tuple.
 
     was: the value before; None: the topic had none of its own. becomes: each value that was set; the last one is in force.
-    in_force: the min.insync.replicas that applied before; None if unknown.
+    in_force: the min.insync.replicas that applied before; None if unknown. topic_id: Kafka's, before the change; None if unknown.
     """
 
     key: Key
     was: Any
     becomes: tuple[Any, ...]
     in_force: int | None = None
+    topic_id: str | None = None
 
     @property
     def topic(self) -> str:
@@ -224,6 +225,10 @@ class Value:
 
     def is_replicas(self) -> bool:
         return isinstance(self.key[1], int)
+
+    def is_of_another(self, topic_ids: Mapping[str, str]) -> bool:
+        """Was the topic deleted and created again since? topic_ids: Kafka's ids now, as far as they are known."""
+        return self.topic_id is not None and topic_ids.get(self.topic, self.topic_id) != self.topic_id
 
     def is_own(self, now: Any, partition: Replicas | None = None) -> bool:
         """Is this a value that the outage set, or a state of its moves? partition: whose replicas these are, for replicas.
@@ -330,12 +335,15 @@ def _brokers(ids: Sequence[int]) -> str:
 def as_json(values: Sequence[Value]) -> tuple[Any, Any]:
     """`was` and `becomes` of one row. values: settings or replicas, not both."""
     if values[0].is_replicas():
-        was = [_placement(v, v.was) for v in values]
+        was = [_placement(v, v.was) | {"topic_id": v.topic_id} for v in values]
         minimums = {v.topic: v.in_force for v in values}
         return {"placements": was, "min_isr": minimums}, {
             "placements": [_placement(v, one) for v in values for one in v.becomes]
         }
-    was = [{"topic": v.topic, "name": v.key[1], "value": v.was, "in_force": v.in_force} for v in values]
+    was = [
+        {"topic": v.topic, "name": v.key[1], "value": v.was, "in_force": v.in_force, "topic_id": v.topic_id}
+        for v in values
+    ]
     return was, [{"topic": v.topic, "name": v.key[1], "value": one} for v in values for one in v.becomes]
 
 
@@ -344,20 +352,20 @@ def _placement(value: Value, replicas: Sequence[int]) -> dict[str, Any]:
 
 
 def of_row(row: Row) -> list[Value]:
-    """The values of one row."""
+    """The values of one row. One of an earlier release has no ids of topics."""
     if row.kind == REASSIGN:
         listed_was = [
-            ((p["topic"], p["partition"]), tuple(p["replicas"]), row.was["min_isr"][p["topic"]])
+            ((p["topic"], p["partition"]), tuple(p["replicas"]), row.was["min_isr"][p["topic"]], p.get("topic_id"))
             for p in row.was["placements"]
         ]
         became = [((p["topic"], p["partition"]), tuple(p["replicas"])) for p in row.becomes["placements"]]
     else:
-        listed_was = [((s["topic"], s["name"]), s["value"], s["in_force"]) for s in row.was]
+        listed_was = [((s["topic"], s["name"]), s["value"], s["in_force"], s.get("topic_id")) for s in row.was]
         became = [((s["topic"], s["name"]), s["value"]) for s in row.becomes]
     becomes: dict[Key, tuple[Any, ...]] = {}
     for key, value in became:
         becomes[key] = (*becomes.get(key, ()), value)
-    return [Value(key, was, becomes[key], in_force) for key, was, in_force in listed_was]
+    return [Value(key, was, becomes[key], in_force, topic_id) for key, was, in_force, topic_id in listed_was]
 
 
 def open_rows(rows: Mapping[str, Row]) -> dict[str, Row]:

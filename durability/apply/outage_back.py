@@ -17,6 +17,8 @@ from durability.plain import plain
 
 PAUSE = 5.0
 """Seconds between the two looks that show a value of others."""
+RECREATED: Any = object()
+"""In place of a value of a topic that was deleted and created again: it isn't the one that was changed."""
 MOVED_BACK = "its replicas are moved back"
 CHANGING = "its value changes just now"
 
@@ -54,7 +56,9 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
     for value in values:
         now, partitions, partition = seen.now(value.key), seen.partitions[value.topic], seen.partition(value.key)
         own = seen.own.get(value.topic, {})
-        if value.returns(now, partition):
+        if value.is_of_another(seen.reading.topic_ids):
+            back.others[value.key] = RECREATED
+        elif value.returns(now, partition):
             if partition is not None and (partition.moving or now != value.was):
                 back.moving.add(value.key)
         elif not value.is_own(now, partition):
@@ -204,6 +208,8 @@ def _close(changes: Changes, restored: Restored, others: Mapping[Key, Any]) -> N
 def _left(value: Value, now: Any) -> str:
     """What others set, as a sentence."""
     topic, name = value.key
+    if now is RECREATED:
+        return plain(f"topic {topic}: {name} is left, because the topic was recreated since the outage")
     what = f"{topic}-{name}: replicas" if isinstance(name, int) else f"topic {topic}: {name}"
     was, is_now = (_text(v) for v in (value.was, now))
     return plain(f"{what} {is_now} was set by others and stays; before the outage it was {was}")

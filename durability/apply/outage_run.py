@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from durability.apply import outage, outage_disks, outage_throttle, recorded
@@ -167,7 +167,11 @@ def change(
             if waiting:
                 seen = see(cluster, waiting)
                 placement = known.placement(seen.reading.live, placement)
-                before = outage.open_values(changes.state())
+                before = {
+                    key: value
+                    for key, value in outage.open_values(changes.state()).items()
+                    if not value.is_of_another(seen.reading.topic_ids)
+                }
                 made = _decide(seen, waiting, entries, known, placement, give_up_elr, before)
                 made, _ = outage_disks.fitting(cluster, seen.reading, made, [])
                 waiting = _make(cluster, changes, seen, made, before, throttle, outcome)
@@ -209,7 +213,7 @@ def _make(
     rows: dict[str, list[Value]] = {}
     for act in (LOWER, ADD):
         values = [
-            value
+            replace(value, topic_id=seen.reading.topic_ids.get(value.topic))
             for d in wanted
             if d.act == act
             for value in outage.changed(d, seen.partitions[d.topic], seen.own.get(d.topic, {}), before)

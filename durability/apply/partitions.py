@@ -65,6 +65,16 @@ def troubled(reading: Reading, least: Mapping[str, int | None]) -> set[TopicPart
     }
 
 
+def recreated(topic_ids: Mapping[str, str], reading: Reading) -> list[str]:
+    """The topics that have another id than the one stated here: they were deleted and created again. Unknown ids show nothing.
+
+    >>> now = Reading("id", frozenset({1}), True, {}, topic_ids={"a": "new", "b": "same"})
+    >>> recreated({"a": "old", "b": "same", "c": "any"}, now)
+    ['a']
+    """
+    return sorted(name for name, id in topic_ids.items() if reading.topic_ids.get(name, id) != id)
+
+
 def out_of_sync(reading: Reading, topics: Collection[str]) -> list[str]:
     """Why min.insync.replicas of these topics may not rise: their partitions without a leader, or with replicas out of sync."""
     found = []

@@ -19,7 +19,7 @@ class PlanFiles:
     cluster_id: Kafka's. steps: in their order; sizes of moves are unknown. before: the value of each setting by topic (None: the
     whole cluster) and name; None if there was none. inherited: the highest min.insync.replicas that a topic without its own
     value, in a cluster without a dynamic default, inherits from a broker; None if unknown. findings: ids of those that it is for,
-    or improves.
+    or improves. topic_ids: Kafka's, by topic, as far as they were known.
     """
 
     id: str
@@ -29,6 +29,7 @@ class PlanFiles:
     before: Mapping[tuple[str | None, str], str | None] = field(repr=False)
     inherited: int | None
     findings: frozenset[str] = field(default=frozenset(), repr=False)
+    topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def topics(self) -> list[str]:
@@ -56,6 +57,7 @@ def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
         placed = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in before["placements"]}
         settings = {(row["topic"], row["name"]): row["value"] for row in before["settings"]}
         steps = tuple(_step(folder, stated, placed) for stated in content["steps"])
+        topic_ids = dict(before.get("topic_ids", {}))  # a plan of an earlier release has none
         inherited = _inherited(_json(folder / "planned.json"))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise Refused(f"{named} can't be applied, because it can't be read ({error}). Make a new plan") from error
@@ -64,7 +66,9 @@ def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
             raise Refused(
                 f"{named} can't be applied: a cluster-wide {MIN_ISR} isn't changed, because that wipes every ELR"
             )
-    return PlanFiles(id, content["cluster"], content["kafka_cluster_id"], steps, settings, inherited, findings(content))
+    return PlanFiles(
+        *(id, content["cluster"], content["kafka_cluster_id"], steps, settings, inherited, findings(content), topic_ids)
+    )
 
 
 def _step(folder: Path, stated: Mapping[str, Any], placed: Mapping[tuple[str, int], tuple[int, ...]]) -> Step:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from durability.apply import throttles
 from durability.apply.cluster import Cluster, Disks, Reading, Replicas, Resource, ResourceType, TopicPartition
-from durability.apply.partitions import Place, named, place
+from durability.apply.partitions import Place, named, place, recreated
 from durability.apply.plan_files import PlanFiles
-from durability.apply.record import DONE, SET_CONFIG, Row
+from durability.apply.record import DONE, SET_CONFIG, Row, topic_ids
 from durability.apply.settings import CLUSTER_WIDE, Key, described, minimums, of_topic, values
 from durability.plain import plain
 from durability.remedies.change.model import MIN_ISR, Move, Step
@@ -47,10 +47,12 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
         now = "unknown" if reading.cluster_id is None else plain(reading.cluster_id)
         text = f"this is another cluster: its Kafka cluster id is {now}, and the plan is for {plain(plan.cluster_id)}"
         return Checked(reading, problems=[text])
-    if [*_moved(plan.steps, reading, rows)]:  # a broker may show old replicas for a while
+    ids = {**plan.topic_ids, **topic_ids(rows)}
+    if [*_moved(plan.steps, reading, rows), *stale_topics(ids, reading)]:  # a broker may show an old state for a while
         time.sleep(PAUSE)
         reading = cluster.read(None)
-    stale = [*_moved(plan.steps, reading, rows), *changed(plan, plan.steps, cluster, rows)]
+    stale = [*stale_topics(ids, reading), *_moved(plan.steps, reading, rows)]
+    stale += changed(plan, plan.steps, cluster, rows)
     if not pending:
         return Checked(reading, problems=stale)
     waited = {broker for step in pending if step.kind == "wait" for broker in step.brokers}
@@ -101,6 +103,14 @@ def _moved(steps: Iterable[Step], reading: Reading, rows: Mapping[str, Row]) -> 
             elif place(now, move.before, move.after) not in expected:
                 rests = f"gave it {[*move.after]}" if done else f"rests on {[*move.before]}"
                 yield f"stale: {named(name)} has {_replicas(now)}, and the plan {rests}. Make a new plan"
+
+
+def stale_topics(ids: Mapping[str, str], reading: Reading) -> list[str]:
+    """The topics that were deleted and created again since the plan was made. ids: Kafka's, of that time."""
+    return [
+        f"stale: topic {plain(name)} was recreated since the plan was made. Make a new plan"
+        for name in recreated(ids, reading)
+    ]
 
 
 def _throttled(moves: Iterable[Move], reading: Reading) -> set[str]:

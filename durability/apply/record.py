@@ -8,9 +8,11 @@ cluster, so it knows what was meant and how far it is. JSON of `was` and `become
 - reassign: {"placements": [{topic, partition, replicas}], "min_isr": {topic: number or null}}; min_isr only in `was`
 - throttle: a list of {type, name, setting, value}: the settings of brokers and topics (`durability.apply.throttles`)
 - elect-leaders: a list of {topic, partition, leader}
-- begin: `was` is {"kafka_cluster_id": Kafka's id, "troubled": {topic: [partition]}, "findings": [id]}. troubled: the partitions
-  that were offline or under their min ISR when the run began, and are since. findings: those that the plan fixes or improves.
+- begin: `was` is {"kafka_cluster_id": Kafka's id, "troubled": {topic: [partition]}, "findings": [id], "topic_ids": {topic: id}}.
+  troubled: the partitions that were offline or under their min ISR when the run began, and are since. findings: those that the
+  plan fixes or improves. topic_ids: Kafka's, of the plan's topics, as far as they are known.
   It is no change, but what each later try of the run needs, and a plan that takes this one back
+- told: null; `said` is what a pulse reported of the plan, once
 - stop: null; `said` is why the plan stopped. It is open until `restore` ends it, so that a retry doesn't go on
 """
 
@@ -23,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,8 +37,8 @@ if TYPE_CHECKING:
     from durability.lake import Lake
 
 CLAIM, SET_CONFIG, REASSIGN, THROTTLE, ELECT = "claim", "set-config", "reassign", "throttle", "elect-leaders"
-BEGIN, STOP = "begin", "stop"
-"""Values of `kind`. BEGIN and STOP are also values of `change`: a plan has one of each."""
+BEGIN, STOP, TOLD = "begin", "stop", "told"
+"""Values of `kind` that are also values of `change`: a plan has one of each. None of them is a change."""
 LEASE = timedelta(minutes=15)
 """A claim that is older than this, and wasn't renewed, is over: its run was killed."""
 RENEWED_AFTER = timedelta(minutes=5)
@@ -212,15 +215,25 @@ class Changes:
         self._add(Row(step, change, kind, INTENDED, tuple(topics), was, becomes, said, self.run_id, self._next()))
 
     def begin(
-        self, kafka_cluster_id: str | None, troubled: Iterable[tuple[str, int]], findings: Iterable[str] = ()
+        self,
+        kafka_cluster_id: str | None,
+        troubled: Iterable[tuple[str, int]],
+        findings: Iterable[str] = (),
+        topic_ids: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Writes the row BEGIN of this run. troubled: topics and partitions. findings: ids."""
+        """Writes the row BEGIN of this run. troubled: topics and partitions. findings: ids. topic_ids: Kafka's, by topic."""
         self.check()
         by_topic: dict[str, list[int]] = {}
         for topic, partition in sorted(troubled):
             by_topic.setdefault(topic, []).append(partition)
-        was = {"kafka_cluster_id": kafka_cluster_id, "troubled": by_topic, "findings": sorted(findings)}
+        was: dict[str, Any] = {"kafka_cluster_id": kafka_cluster_id, "troubled": by_topic}
+        was |= {"findings": sorted(findings), "topic_ids": dict(topic_ids)}
         self._add(Row("", BEGIN, BEGIN, DONE, (), was, None, None, self.run_id, self._next()))
+
+    def told(self, said: str) -> None:
+        """Writes that this was reported of the plan."""
+        self.check()
+        self._add(Row("", TOLD, TOLD, DONE, (), None, None, said, self.run_id, self._next()))
 
     def done(self, change: str, said: str | None = None) -> None:
         """The change is made."""
@@ -307,6 +320,11 @@ def newest(rows: Iterable[Mapping[str, Any]]) -> dict[str, Row]:
         )
         for row in ordered
     }
+
+
+def topic_ids(rows: Mapping[str, Row]) -> Mapping[str, str]:
+    """Kafka's ids of a plan's topics when its run began. Rows of an earlier release have none. rows: see `newest`."""
+    return rows[BEGIN].was.get("topic_ids", {}) if BEGIN in rows else {}
 
 
 def is_open(row: Row, rows: Mapping[str, Row]) -> bool:

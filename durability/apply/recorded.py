@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from durability.apply.record import (
     SET_CONFIG,
     STOP,
     THROTTLE,
+    TOLD,
     Approval,
     Changes,
     Row,
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 class Recorded:
     """A plan that was applied, or a part of it.
 
-    before: `placements` and `settings` of what it changed, in the form of before.json. findings: ids of those that the plan was
-    for, or improved. changed_at: when the last row of a change was written; None if it made none.
+    before: `placements`, `settings` and `topic_ids` of what it changed, in the form of before.json. findings: ids of those that
+    the plan was for, or improved. changed_at: when the last row of a change was written; None if it made none.
     """
 
     cluster: str
@@ -187,18 +188,21 @@ def give_up(changes: Changes, approved: Iterable[Sequence[str]], now: str | None
     closed, agreed = [], {tuple(names) for names in approved}
     for plan in of_other_clusters(changes.lake, changes.cluster, now) if agreed else ():
         other = changes.of_plan(plan.purpose, plan.plan)
-        with other.claimed():
-            # Read again: until it was claimed, another run may have taken changes back, or begun on this cluster.
-            state = other.state()
-            same = _kafka_id(state) == plan.kafka_cluster_id
-            rows = [
-                row for row in _open(plan.purpose, state) if (plan.purpose, plan.plan, row.change) in agreed and same
-            ]
-            for row in rows:
-                other.left(row.change, f"given up: the Kafka cluster has the id {now} now")
-        if rows:
-            closed.append(replace(plan, rows=tuple(rows)))
-    return given_up(closed)
+        names = {change for purpose, of_plan, change in agreed if (purpose, of_plan) == (plan.purpose, plan.plan)}
+        closed.append(close(other, plan, f"given up: the Kafka cluster has the id {now} now", names))
+    return given_up(plan for plan in closed if plan.rows)
+
+
+def close(changes: Changes, plan: Unfinished, said: str, names: Collection[str] | None = None) -> Unfinished:
+    """Closes open changes of a plan as left, and returns the plan with those. said: why. names: of changes; None: all."""
+    with changes.claimed():
+        # Read again: until it was claimed, another run may have taken changes back, or begun on another cluster.
+        state = changes.state()
+        opened = _open(plan.purpose, state) if _kafka_id(state) == plan.kafka_cluster_id else ()
+        rows = tuple(row for row in opened if names is None or row.change in names)
+        for row in rows:
+            changes.left(row.change, said)
+    return replace(plan, rows=rows)
 
 
 def plans(lake: Lake) -> list[str]:
@@ -224,9 +228,12 @@ def plan(lake: Lake, id: str) -> Recorded | None:
     kafka_id = begun[-1]["kafka_cluster_id"] if begun else None
     # Rows of an earlier release name no findings.
     findings = frozenset(id for was in begun for id in was.get("findings", ()))
+    before = _before(rows) | {
+        "topic_ids": {topic: id for was in begun for topic, id in was.get("topic_ids", {}).items()}
+    }
     # Each try of a restore claims the cluster, also if it changes nothing.
-    changed = [row["captured_at"] for row in rows if row["kind"] not in (CLAIM, BEGIN, STOP)]
-    return Recorded(rows[0]["cluster"], kafka_id, _before(rows), findings, changed[-1] if changed else None)
+    changed = [row["captured_at"] for row in rows if row["kind"] not in (CLAIM, BEGIN, STOP, TOLD)]
+    return Recorded(rows[0]["cluster"], kafka_id, before, findings, changed[-1] if changed else None)
 
 
 def _before(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

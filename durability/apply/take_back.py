@@ -1,6 +1,7 @@
 """Takes back what is left of a run that stopped or was killed: moves in flight, settings on the way, and throttles.
 
-What is complete stays. It needs only the rows of `changes`, not the plan.
+What is complete stays. So does a topic that was deleted and created again: it isn't the one that was changed. It needs only the
+rows of `changes`, not the plan.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from durability.apply import throttles
 from durability.apply.cluster import Cluster, Reading, Replicas, SettingChange, TopicPartition
-from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
+from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place, recreated
 from durability.apply.record import (
     ELECT,
     INTENDED,
@@ -23,6 +24,7 @@ from durability.apply.record import (
     Row,
     is_open,
     on_the_way,
+    topic_ids,
 )
 from durability.apply.recorded import same_cluster
 from durability.apply.settings import Key, described, make, of_topic, values
@@ -35,6 +37,7 @@ LOOKS, PAUSE = 10, 1.0
 ORDER = (REASSIGN, ELECT, SET_CONFIG, THROTTLE)
 """Kinds of changes, in the order in which they are taken back: a move is throttled until it is cancelled. Of one kind, the newest
 comes first: it may turn out to be complete, and then an earlier value isn't put back."""
+RECREATED = "topic {} was recreated since it was changed, and is left"
 FEWER = "without the replicas that are added, fewer would be in sync than acks=all requires"
 
 
@@ -48,7 +51,8 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
     opened = [row for row in rows.values() if is_open(row, rows) and row.kind != STOP]
     if not opened:
         return []
-    reading = cluster.read([])
+    ids = topic_ids(rows)
+    reading = cluster.read({topic for row in opened for topic in row.topics})
     same_cluster(changes, reading.cluster_id)
     if not reading.led:
         raise Unreachable(
@@ -60,17 +64,17 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
         if not is_open(row, rows):
             continue  # a later change of the same values turned out to be complete
         if row.kind == REASSIGN:
-            left += _moves(cluster, changes, row)
+            left += _moves(cluster, changes, row, ids)
         elif row.kind == SET_CONFIG:
-            left += _settings(cluster, changes, row, rows)
+            left += _settings(cluster, changes, row, rows, ids)
         elif row.kind == THROTTLE:
-            left += throttles.put_back(cluster, changes, row, reading.live)
+            left += throttles.put_back(cluster, changes, row, reading.live, recreated(ids, reading))
         else:
             changes.undone(row.change, "an election isn't taken back")
     return left
 
 
-def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:
+def _moves(cluster: Cluster, changes: Changes, row: Row, ids: Mapping[str, str]) -> list[str]:
     """Cancels the moves of a row that run. Partitions that were moved stay.
 
     A cancellation leaves the former replicas, with those last that were to go. A second reassignment, which copies nothing,
@@ -81,7 +85,9 @@ def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:
     cancelled: set[TopicPartition] = set()
     earlier: set[TopicPartition] = set()
     for look in range(LOOKS + 1):
-        now = cluster.read(row.topics).partitions
+        reading = cluster.read(row.topics)
+        others = recreated({topic: ids[topic] for topic in row.topics if topic in ids}, reading)
+        now = {name: replicas for name, replicas in reading.partitions.items() if name.topic not in others}
         places = {name: place(now[name], before[name], after[name]) for name in after if name in now}
         running = [name for name, where in places.items() if where is Place.RUNNING]
         clean = [name for name in running if _clean(now[name], row.was.get("min_isr", {}).get(name.topic))]
@@ -105,15 +111,16 @@ def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:
             f"{named(name)} is still moved: {refused.get(name, FEWER)}. The next restore looks again"
             for name in sorted({*running, *reverted})
         ]
-    others = [f"{named(name)} was moved by others, and is left" for name, where in places.items() if where is None]
+    left = [RECREATED.format(plain(topic)) for topic in others]
+    left += [f"{named(name)} was moved by others, and is left" for name, where in places.items() if where is None]
     complete = sum(where is Place.AFTER for where in places.values())
-    if others:
-        changes.left(row.change, listed(others))
+    if left:
+        changes.left(row.change, listed(left))
     elif complete == len(after):
         changes.done(row.change)
     else:
         changes.undone(row.change, f"{complete:,} of {len(after):,} partitions were moved, and stay")
-    return others
+    return left
 
 
 def _clean(now: Replicas, least: int | None) -> bool:
@@ -130,7 +137,9 @@ def _clean(now: Replicas, least: int | None) -> bool:
     return bool(kept) and (len(kept) == len(now.isr) or enough)
 
 
-def _settings(cluster: Cluster, changes: Changes, row: Row, rows: Mapping[str, Row]) -> list[str]:
+def _settings(
+    cluster: Cluster, changes: Changes, row: Row, rows: Mapping[str, Row], ids: Mapping[str, str]
+) -> list[str]:
     """Puts back values that a later change was to replace, unless it did. Final values stay, as far as they are set.
 
     min.insync.replicas is put back only while all replicas of the topic are in sync. Else the row stays open.
@@ -140,8 +149,10 @@ def _settings(cluster: Cluster, changes: Changes, row: Row, rows: Mapping[str, R
     was, becomes = _by_key(row.was), _by_key(row.becomes)
     until = {_key(setting): setting.get("until") for setting in row.becomes}
     reading = cluster.read(row.topics)
-    now = values(cluster, becomes)  # last, so that what others change is seen
-    back, stays, others = [], [], []
+    new = recreated({topic: ids[topic] for topic in row.topics if topic in ids}, reading)
+    # Last, so that what others change is seen.
+    now = values(cluster, [(topic, name) for topic, name in becomes if topic not in new])
+    back, stays, others = [], [], [RECREATED.format(plain(topic)) for topic in new]
     interim = [key for key in now if on_the_way(until[key], rows)]
     for key in interim:
         (topic, name), value = key, now[key]

@@ -113,13 +113,17 @@ def _alone(cluster: Cluster, changes: Changes, wanted: Iterable[SettingChange], 
         raise Stopped(f"others throttle its brokers or topics: {listed(others)}")
 
 
-def put_back(cluster: Cluster, changes: Changes, row: Row, live: frozenset[int]) -> list[str]:
+def put_back(
+    cluster: Cluster, changes: Changes, row: Row, live: frozenset[int], recreated: Collection[str] = ()
+) -> list[str]:
     """Puts a throttle back where its value is still the one of the row. Returns sentences about what stays.
 
     live: brokers that are up. The row stays open if a broker is down, doesn't answer or refuses.
+    recreated: topics that were deleted and created again. What they have is others'.
     """
     was = {(change.resource, change.name): change.value for change in _changes(row.was)}
-    ours = _changes(row.becomes)
+    new = {of_topic(name) for name in recreated}
+    ours = [change for change in _changes(row.becomes) if change.resource not in new]
     own, unread = _shown(cluster, ours, live)
     back, others = [], []
     for change in ours:

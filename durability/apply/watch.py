@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from durability.apply.cluster import Cluster, Reading, TopicPartition
 from durability.apply.partitions import Place, listed, named, place, troubled
 from durability.apply.plan_files import PlanFiles
-from durability.apply.preflight import NOT_LED, Checked
-from durability.apply.record import BEGIN, Changes
+from durability.apply.preflight import NOT_LED, Checked, stale_topics
+from durability.apply.record import BEGIN, Changes, topic_ids
 from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
 
@@ -70,6 +70,8 @@ class Watch:
         self.topics, self.findings = plan.topics, plan.findings
         self.cluster, self.changes, self.options, self.report = cluster, changes, options, report
         self.least = checked.least
+        stated = checked.reading.topic_ids
+        self._topic_ids: Mapping[str, str] = {topic: stated[topic] for topic in self.topics if topic in stated}
         self._troubled = self._at_the_beginning(checked.reading)
         self._others_read = time.monotonic()
 
@@ -77,9 +79,13 @@ class Watch:
         """The partitions that don't stop the run. The record has them: a retry must not excuse what stopped an earlier try."""
         row = self.changes.state().get(BEGIN)
         if row is None or row.run_id != self.changes.run_id:
-            self.changes.begin(reading.cluster_id, now := troubled(reading, self.least), self.findings)
+            self._begin(reading, now := troubled(reading, self.least))
             return now
+        self._topic_ids = {**self._topic_ids, **topic_ids({BEGIN: row})}
         return {TopicPartition(topic, n) for topic, numbers in row.was["troubled"].items() for n in numbers}
+
+    def _begin(self, reading: Reading, troubled: Collection[TopicPartition]) -> None:
+        self.changes.begin(reading.cluster_id, troubled, self.findings, self._topic_ids)
 
     def look(self, brokers: Collection[int] = ()) -> Reading:
         """A fresh reading of the plan's topics. brokers: that must be up. It renews the claim if that is due.
@@ -103,16 +109,18 @@ class Watch:
             self._others_read = time.monotonic()
 
     def guard(self, reading: Reading) -> None:
-        """Raises Stopped if a partition has become offline or under its min ISR since the run began.
+        """Raises Stopped if a topic was recreated, or a partition has become offline or under its min ISR, since the run began.
 
         A partition that recovered is guarded from then on.
         """
+        if stale := stale_topics(self._topic_ids, reading):
+            raise Stopped(listed(stale))
         now = troubled(reading, self.least)
         if new := sorted(now - self._troubled):
             raise Stopped(listed([f"{named(name)} is offline or under its min.insync.replicas" for name in new]))
         if recovered := (self._troubled & reading.partitions.keys()) - now:
             self._troubled -= recovered
-            self.changes.begin(reading.cluster_id, self._troubled, self.findings)
+            self._begin(reading, self._troubled)
 
     def until(self, obstacles: Callable[[Reading], Sequence[str]], seconds: float) -> Reading:
         """The first reading without obstacles. Raises Stopped with the obstacles if that takes longer."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,19 @@ if TYPE_CHECKING:
 PASSWORDS = "simple_auth_manager_passwords.json.generated"
 POOL = ("kafka_durability", "8", "Reading clusters: how many groups of them at once")
 # The pages read logs as local files, because Airflow's log servers would listen on all addresses.
+API_SERVER = "api-server"
 COMPONENTS = {
-    "scheduler": ["scheduler", "--skip-serve-logs"],
+    API_SERVER: ["api-server"],
     "dag-processor": ["dag-processor"],
-    "api-server": ["api-server"],
+    "scheduler": ["scheduler", "--skip-serve-logs"],
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
-"""The components of `airflow standalone`. That command isn't used, because it doesn't notice when a component dies."""
+"""The components of `airflow standalone`. That command isn't used, because it doesn't notice when a component dies.
+
+The API server comes first: a task reports to it, and fails if it doesn't answer.
+"""
+ANSWERS_WITHIN = 120.0
+"""Seconds after which the others are started in any case."""
 SETTLED_SECONDS = 60.0
 """A component that ends sooner after its start isn't restarted."""
 POLL_SECONDS = 0.5
@@ -83,6 +90,21 @@ def _environment(home: Path) -> dict[str, str]:
     return environment
 
 
+def _answers(host: str, port: int) -> bool:
+    """Does an HTTP server answer there? With TLS it answers a plain request by no HTTP."""
+    connection = HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("GET", "/api/v2/version")
+        connection.getresponse()
+    except HTTPException:
+        return True
+    except OSError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
 class Components:
     """Airflow's components as processes of a session. Each has a log `<name>.log` in `home`."""
 
@@ -94,8 +116,11 @@ class Components:
     def keep_running(self) -> int:
         """Start all components and restart those that die. Returns 2 if one can't be kept running."""
         try:
+            self._start(API_SERVER)
+            self._wait_for_api()
             for name in COMPONENTS:
-                self._start(name)
+                if name != API_SERVER:
+                    self._start(name)
             while True:
                 time.sleep(POLL_SECONDS)
                 for name, process in list(self._running.items()):
@@ -103,6 +128,13 @@ class Components:
                         return INCOMPLETE
         finally:
             self._stop()
+
+    def _wait_for_api(self) -> None:
+        """Returns when the API server answers, or has ended, which the caller notices."""
+        address = self._environment["AIRFLOW__API__HOST"], int(self._environment["AIRFLOW__API__PORT"])
+        until = time.monotonic() + ANSWERS_WITHIN
+        while self._running[API_SERVER].poll() is None and time.monotonic() < until and not _answers(*address):
+            time.sleep(POLL_SECONDS)
 
     def _start(self, name: str) -> None:
         command = [airflow_home.airflow(), *COMPONENTS[name]]

@@ -191,6 +191,9 @@ class _Collection:
                 break
             before, brokers_before = latest, facts.brokers
             facts.consistent = topics.same_state(latest, again) and facts.brokers == registered
+            for name in topics.recreated(latest, again):  # its settings are read again, too
+                facts.topic_configs.pop(name, None)
+                facts.notes.forget(("topics", name, "configs"))
             latest, facts.brokers = again, registered
             if not again.with_elr:
                 partitions = sum(len(topic.partitions) for topic in again.topics.values())

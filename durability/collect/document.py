@@ -225,7 +225,7 @@ def _topics(facts: Facts) -> list[dict]:
 
 
 def _topic(facts: Facts, name: str, topic: Topic) -> dict:
-    row: dict = {"name": name, "internal": topic.internal}
+    row: dict = {"name": name, "internal": topic.internal} | ({"id": topic.id} if topic.id else {})
     if name in facts.topic_configs:
         row |= facts.topic_configs[name].members()
     else:

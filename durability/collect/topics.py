@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from kafka.protocol.admin import DescribeTopicPartitionsRequest, ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
@@ -28,6 +30,7 @@ OF_ELR = ("elr", "last_known_elr")
 class Topic:
     """A topic in one answer.
 
+    id: Kafka's (KIP-516), as Kafka writes it; None if unknown. A topic that is deleted and created again has another one.
     partitions: the document's rows by partition number.
     error: why its partitions could not be read, else None.
     hidden_leaders: partitions whose leader is unknown, because it has no listener like the one that answered.
@@ -39,6 +42,11 @@ class Topic:
     error: str | None = None
     hidden_leaders: set[int] = field(default_factory=set)
     unstated_elrs: set[int] = field(default_factory=set)
+    id: str | None = None
+
+    def is_another(self, other: Topic) -> bool:
+        """Was the topic deleted and created again between this answer and the other one? An unknown id doesn't show it."""
+        return self.id is not None and other.id is not None and self.id != other.id
 
 
 @dataclass
@@ -115,7 +123,7 @@ def _add_topic(reading: Reading, found: Any) -> None:
     if found.error_code == UNKNOWN_TOPIC:  # deleted after the previous page
         reading.topics.pop(found.name, None)
         return
-    topic = reading.topics.setdefault(found.name, Topic(bool(found.is_internal)))
+    topic = reading.topics.setdefault(found.name, Topic(bool(found.is_internal), id=id_text(found.topic_id)))
     if found.error_code and not (is_retriable(found.error_code) and found.partitions):
         topic.error = error_name(found.error_code)
     elr = reading.with_elr
@@ -136,6 +144,18 @@ def _add_topic(reading: Reading, found: Any) -> None:
             topic.unstated_elrs.add(p.partition_index)
 
 
+def id_text(id: UUID | None) -> str | None:
+    """A topic's id as Kafka writes it (org.apache.kafka.common.Uuid): base64 for URLs, without padding.
+
+    None if it isn't known: brokers before 2.8 (Metadata before version 10) state none, and those with an older
+    inter.broker.protocol.version state zero.
+
+    >>> id_text(UUID(int=1)), id_text(UUID(int=0)), id_text(None)
+    ('AAAAAAAAAAAAAAAAAAAAAQ', None, None)
+    """
+    return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=") if id is not None and id.int else None
+
+
 async def _add_reassignments(wire: Wire, reading: Reading) -> None:
     timeout = int(wire.limits.controller_timeout * 1000)
     response = await wire.ask_controller(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout))
@@ -150,9 +170,11 @@ async def _add_reassignments(wire: Wire, reading: Reading) -> None:
 
 
 def same_state(one: Reading, other: Reading) -> bool:
-    """Do two readings show the same partitions in the same state? ELRs are compared if both have them."""
+    """Do two readings show the same topics, and their partitions in the same state? ELRs are compared if both have them."""
     keys = MEMBERS + OF_ELR if one.with_elr and other.with_elr else MEMBERS
     if one.topics.keys() != other.topics.keys():
+        return False
+    if recreated(one, other):
         return False
     for name, topic in one.topics.items():
         rows, others = topic.partitions, other.topics[name].partitions
@@ -161,6 +183,13 @@ def same_state(one: Reading, other: Reading) -> bool:
         if any(row != others[n] and any(row[key] != others[n][key] for key in keys) for n, row in rows.items()):
             return False
     return True
+
+
+def recreated(before: Reading, after: Reading) -> list[str]:
+    """The topics that were deleted and created again between two readings."""
+    return [
+        name for name, topic in after.topics.items() if name in before.topics and topic.is_another(before.topics[name])
+    ]
 
 
 async def topic_configs(wire: Wire, names: Iterable[str], notes: Notes) -> dict[str, configs.Configs]:

@@ -26,12 +26,13 @@ BREAKS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
 class Config:
     """kafka-configs: sets or deletes settings of a topic, a broker, or all brokers (`name` None).
 
-    values: settings with their new values; None deletes the setting.
+    values: settings with their new values; None deletes the setting. idle: only while no reassignment runs.
     """
 
     entity: str
     name: str | None
     values: tuple[tuple[str, str | None], ...]
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,22 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
         words.append(f"--add-config {added}")
     if deleted:
         words.append(f"--delete-config {deleted}")
-    return [" ".join(words)]
+    shell = " ".join(words)
+    if not command.idle:
+        return [shell]
+    show, none = none_running(facts)
+    return [f'said=$({show}) && {{ [[ {none} ]] || ! echo "$said"; }} && {shell}']
+
+
+def none_running(facts: ClusterFacts) -> tuple[str, str]:
+    """A command that shows the running reassignments, and the condition of bash that its answer `$said` has none.
+
+    An answer without either text isn't taken for none. Before 2.6 the tool lists none. A reassignment is then in ZooKeeper,
+    below /admin, where brokers always keep delete_topics.
+    """
+    if facts.before(2, 6):
+        return ADMIN, "$said = *delete_topics* && $said != *reassign_partitions*"
+    return f"kafka-reassign-partitions {BOOTSTRAP} --list", '$said = *"No partition reassignments found"*'
 
 
 def _show(command: Show, facts: ClusterFacts) -> list[str]:
@@ -189,7 +205,7 @@ def _show(command: Show, facts: ClusterFacts) -> list[str]:
         server = ZOOKEEPER if facts.before(2, 2) else BOOTSTRAP
         return [f"kafka-topics {server} --describe --{command.what}-partitions"]
     if command.what == "reassignments":
-        return [] if facts.before(2, 6) else [f"kafka-reassign-partitions {BOOTSTRAP} --list"]
+        return [] if facts.before(2, 6) else [none_running(facts)[0]]
     return [] if facts.before(1, 0) else [f"kafka-log-dirs {BOOTSTRAP} --describe --broker-list {command.name}"]
 
 

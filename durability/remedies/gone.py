@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from durability.catalogue.listing import listed
 from durability.remedies.cluster import ClusterFacts, Gone
-from durability.remedies.commands import ADMIN, RUNNING, Config, Reassign, Unregister, lines
+from durability.remedies.commands import Config, Reassign, Unregister, lines, none_running
 from durability.remedies.plans import Placement, folder
 
 PLAN, SCRIPT = "brokers+gone.json", "brokers+gone.sh"
@@ -83,21 +83,14 @@ def _partitions(number: int) -> str:
 
 def _alone(facts: ClusterFacts) -> list[str]:
     """Ends the script before it changes anything if a reassignment runs. The tool would refuse the plan, and the throttle would
-    stay.
-
-    Before 2.6 the tool lists none. A reassignment is then in ZooKeeper, below /admin, where brokers always keep delete_topics.
-    """
-    shown = lines(RUNNING, facts)
-    if facts.before(2, 6):
-        shown, alone = [ADMIN], "$running = *delete_topics* && $running != *reassign_partitions*"
-    else:
-        alone = '$running = *"No partition reassignments found"*'
-    if not shown:
+    stay."""
+    if facts.led is False:
         return []
+    show, none = none_running(facts)
     return [
-        f"running=$({shown[0]})",
-        f"if ! [[ {alone} ]]; then",
-        '  echo "another reassignment runs, or it is unknown: let it complete, or cancel it"; echo "$running"; exit 1',
+        f"said=$({show})",
+        f"if ! [[ {none} ]]; then",
+        '  echo "another reassignment runs, or it is unknown: let it complete, or cancel it"; echo "$said"; exit 1',
         "fi",
     ]
 

@@ -220,6 +220,9 @@ def _nouns(noun: str, ids: Sequence[object]) -> str:
     return f"{noun} " if len(ids) == 1 else f"{noun}s "
 
 
+WHILE_IDLE = (
+    "A command deletes nothing while a reassignment runs, and prints it then: its throttle protects the brokers."
+)
 DELETED_ALREADY = (
     "A command that answers Invalid config(s) has nothing left to delete: kafka-reassign-partitions --verify deletes"
     " throttles, too."
@@ -230,6 +233,7 @@ def leftovers(finding: Finding) -> Remedy:
     """Advice on a stuck reassignment, or the commands that delete leftover throttles.
 
     kafka-configs fails if it should delete a setting that isn't set (until KAFKA-20506). So each command names set ones only.
+    A reassignment may have begun since the snapshot, and needs its throttle. So each asks for running ones first.
     """
     if finding["observed"]["stuck"]:
         return _stuck(finding, facts_of(finding))
@@ -239,9 +243,12 @@ def leftovers(finding: Finding) -> Remedy:
     named += [("topics", t["topic"], t["throttles"]) for t in finding["evidence"]["topics"]]
     live = [b for b in brokers if b["broker"] not in down]
     named += [("brokers", str(b["broker"]), _dynamic(b)) for b in live if _dynamic(b)]
-    steps = [Step(Config(kind, name, tuple((key, None) for key in keys)), alone=True) for kind, name, keys in named]
+    steps = [
+        Step(Config(kind, name, tuple((key, None) for key in keys), idle=True), alone=True)
+        for kind, name, keys in named
+    ]
     if steps:
-        steps[0] = replace(steps[0], about=(DELETED_ALREADY,))
+        steps[0] = replace(steps[0], about=(DELETED_ALREADY, WHILE_IDLE))
     return [*steps, *_throttles_in_files(live, facts_of(finding)), *_throttles_of_down(down)]
 
 

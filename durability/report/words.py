@@ -142,12 +142,12 @@ def is_script(remediation: str) -> bool:
 
 
 def is_command(line: str) -> bool:
-    """Whether a line of a remediation runs one of Kafka's tools, alone or in a loop.
+    """Whether a line of a remediation runs one of Kafka's tools, alone, in a loop, or after it asked the cluster something.
 
     >>> is_command("for topic in a b; do kafka-configs --alter; done"), is_command("for topic in a, raise it")
     (True, False)
     """
-    return re.match(r"(for \w+ in [^;]+; do (said=\$\()?)?kafka-", line) is not None
+    return re.match(r"(for \w+ in [^;]+; do )?(said=\$\()?(kafka-|zookeeper-shell )", line) is not None
 
 
 def clipped_script(remediation: str, limit: int) -> str:

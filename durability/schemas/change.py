@@ -129,6 +129,11 @@ PLAN_BEFORE = Object(
     {
         "format": Member(Constant(BEFORE)),
         **CLUSTER,
+        "topic_ids": Member(
+            MapOf(Text()),
+            optional=True,
+            about="Kafka's ids of the topics that it changes, as far as they are known: with another id it is another topic",
+        ),
         "placements": Member(ListOf(PLACEMENT)),
         "settings": Member(ListOf(Object("earlier", {"topic": TOPIC, "name": TEXT, "value": VALUE}))),
     },

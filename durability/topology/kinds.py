@@ -15,6 +15,7 @@ TOPIC_NAME = Text(
     longest=249,
     but=(".", ".."),
 )
+TOPIC_ID = Text("an id as Kafka writes it (22 of a-z A-Z 0-9 _ -)", pattern="[a-zA-Z0-9_-]{22}")
 MOMENT = Text(
     # Look-backs and pandas' nanoseconds (1677 to 2262) have to fit around it.
     "an RFC 3339 time with a zone, like 2026-11-21T02:00:00Z, of the years 2000 to 2199",
@@ -132,6 +133,7 @@ TOPIC = Object(
     "topic",
     {
         "name": Member(TOPIC_NAME),
+        "id": _maybe(TOPIC_ID, "Kafka's id; null or missing: unknown. A topic that was created again has another one"),
         "internal": Member(FLAG, about="true for Kafka's own three only"),
         "configs": Member(CONFIGS, about="what is absent comes from the brokers"),
         "config_sources": _SOURCES,

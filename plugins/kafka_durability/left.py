@@ -26,9 +26,14 @@ def allows(connection: str) -> bool:
 
 
 class RestoreLeftOperator(Step):
-    """Takes back what killed runs changed, on clusters whose Connections allow changes. Returns of how many plans."""
+    """Takes back what killed runs changed, on clusters whose Connections allow changes. Returns of how many plans.
+
+    With the param `give_up`, it first closes what is unfinished on that cluster.
+    """
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
         from durability.steps import left
 
+        if cluster := context["params"].get("give_up"):
+            left.give_up(settings, run_of(context), str(cluster), summary)
         return left.restore(settings, run_of(context), connect, allows, summary)

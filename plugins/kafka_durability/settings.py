@@ -79,6 +79,14 @@ def params() -> dict[str, Param]:
     }
 
 
+GIVE_UP = Param(
+    None,
+    type=["null", "string"],
+    description="A cluster that is gone for good: closes the changes of remediate and rack_outage that weren't finished on it",
+)
+"""The further param of `lake_upkeep`."""
+
+
 def report_params() -> dict[str, Param]:
     """The further params of a run that writes reports."""
     about = "Report only the controls that support it: soc2, iso27001, nist800-53 or dora; empty: all controls"

@@ -1,8 +1,9 @@
-"""A plan that is applied to a real cluster: killed in mid-change and taken back, stopped by a lost broker, then finished."""
+"""A plan that is applied to a real cluster: killed, stopped, refused for a topic that was recreated, and finished."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,9 @@ from durability.apply.plan_files import PlanFiles
 from durability.apply.record import Changes
 from durability.apply.recorded import unfinished
 from durability.apply.run import Options, apply, restore
+from durability.collect import collect
 from durability.embedded_kafka import seed
+from durability.errors import Refused
 from durability.remedies.change.model import MIN_ISR, Move, Setting, Step
 from tests.support.fake_cluster import Killed, MemoryLake
 
@@ -45,10 +48,24 @@ class Dies:
         return last
 
 
+def create(kafka, least: str) -> None:
+    seed.create_topics(kafka, [seed.Topic(TOPIC, ([1, 2], [2, 3]), {MIN_ISR: least})])
+    kafka.wait_for_full_isr()
+
+
+def recreate(kafka, cluster, least: str) -> None:
+    """Deletes the topic and creates it again as it was, but with another min.insync.replicas."""
+    id = cluster.read([TOPIC]).topic_ids[TOPIC]
+    with kafka.admin() as admin:
+        admin.delete_topics([TOPIC])
+    kafka.wait_until(lambda: not cluster.read([TOPIC]).partitions, "it is deleted")
+    create(kafka, least)
+    kafka.wait_until(lambda: cluster.read(None).topic_ids.get(TOPIC, id) != id, "it is created again")
+
+
 @pytest.fixture
 def plan(kafka):
-    seed.create_topics(kafka, [seed.Topic(TOPIC, ([1, 2], [2, 3]), {MIN_ISR: "3"})])
-    kafka.wait_for_full_isr()
+    create(kafka, "3")
     seed.produce(kafka, TOPIC, ["x" * 100_000] * 120)
     steps = (
         Step("1-lower-min-isr", "lower-min-isr", "", settings=(Setting(TOPIC, MIN_ISR, "3", "2"),)),
@@ -77,7 +94,8 @@ def state(cluster):
 
 @pytest.mark.slow
 def test_a_killed_run_is_taken_back_and_a_stopped_one_finished(kafka, plan):
-    with connected("c", {"bootstrap.servers": kafka.bootstrap}) as cluster:
+    connection = {"bootstrap.servers": kafka.bootstrap}
+    with connected("c", connection) as cluster:
         lake, said = MemoryLake(), []
 
         def changes() -> Changes:
@@ -98,7 +116,20 @@ def test_a_killed_run_is_taken_back_and_a_stopped_one_finished(kafka, plan):
         kafka.wait_for_full_isr()
 
         assert restore(cluster, changes()) == []
-        outcome = apply(plan, cluster, changes(), FAST, said.append)
+        with pytest.raises(Killed):
+            apply(plan, Dies(cluster, "reassign", 1), changes(), NEVER_ENDS, said.append)
+        recreate(kafka, cluster, "2")
+        assert restore(cluster, changes()) == [f"topic {TOPIC} was recreated since it was changed, and is left"] * 2
+        assert state(cluster) == (BEFORE, {TOPIC: {MIN_ISR: "2"}})
+        with pytest.raises(Refused, match=f"stale: topic {TOPIC} was recreated since the plan was made"):
+            apply(plan, cluster, changes(), FAST, said.append)
+        recreate(kafka, cluster, "3")
+
+        stated = cluster.read([TOPIC]).topic_ids
+        [shown] = [t for t in collect("c", connection).document["topics"] if t["name"] == TOPIC]
+        assert stated == {TOPIC: shown["id"]}
+        lake.rows.clear()
+        outcome = apply(replace(plan, topic_ids=stated), cluster, changes(), FAST, said.append)
         assert (outcome.stopped, outcome.left, len(outcome.done)) == (None, [], 4)
         assert state(cluster) == (AFTER, OWN)
         assert cluster.read([TOPIC]).partitions[TopicPartition(TOPIC, 1)].leader == 5

@@ -7,12 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from durability.remedies.change.draft import Draft
-from durability.remedies.change.model import Change
+from durability.remedies.change.model import Change, topic_ids
 from durability.remedies.moves.model import Load
 
 
 def before(change: Change) -> dict[str, Any]:
-    """The placements and settings that the plan changes, as they are before it. value: null if there is none of its own."""
+    """The placements and settings that the plan changes, as they are before it. value: null if there is none of its own.
+
+    topic_ids: Kafka's ids of their topics, as far as they are known. They are the same before and after.
+    """
     placements = [
         {"topic": move.topic, "partition": move.partition, "replicas": list(move.before)}
         for step in change.steps
@@ -22,7 +25,9 @@ def before(change: Change) -> dict[str, Any]:
     for step in change.steps:
         for setting in step.settings:
             settings.setdefault((setting.topic, setting.name), setting.was)
+    topics, ids = {topic for step in change.steps for topic in step.topics}, topic_ids(change.planned)
     return {
+        "topic_ids": {topic: ids[topic] for topic in sorted(topics & ids.keys())},
         "placements": sorted(placements, key=lambda row: (row["topic"], row["partition"])),
         "settings": [{"topic": topic, "name": name, "value": value} for (topic, name), value in settings.items()],
     }

@@ -19,6 +19,7 @@ from durability.remedies.change.model import (
     Setting,
     TopicSettings,
     Wanted,
+    topic_ids,
 )
 from durability.remedies.change.proof import gravity
 from durability.remedies.cluster import ClusterFacts
@@ -28,6 +29,7 @@ from durability.remedies.moves.solve import solve
 from durability.remedies.target import impossible
 
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
+RECREATED = "it was recreated since the plan was made, so it is another topic"
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
 BACK = "It restores what was there before the plan that is taken back."
 RESTORING = ("lower-min-isr", "reassign", "raise-min-isr", "set-config")
@@ -299,16 +301,23 @@ def undo(
     *,
     reassigning_known: bool = True,
 ) -> Draft:
-    """The way back to the placements and settings of before.json. Topics that are gone since are left out."""
+    """The way back to the placements and settings of before.json. Topics that are gone or were recreated since are left out.
+
+    before: that of an earlier release has no `topic_ids`.
+    """
     inputs = Inputs(document, (), {}, {}, (), facts, limits, reassigning_known)
     if (why := refusal.of_cluster(document, facts, reassigning_known)) is not None:
         return Draft(document, assemble(document, Wanted(), facts, limits), None, ((None, why),))
     topics = {topic["name"]: topic for topic in document["topics"]}
-    left_out: dict[str | None, str] = {}
+    ids, then_ids = topic_ids(document), before.get("topic_ids", {})
+    recreated = {name for name in ids.keys() & then_ids.keys() if ids[name] != then_ids[name]}
+    left_out: dict[str | None, str] = dict.fromkeys(sorted(recreated), RECREATED)
     moves: list[Move] = []
     for row in before["placements"]:
         name, number, then = row["topic"], row["partition"], tuple(row["replicas"])
         partition = next((p for p in topics.get(name, {}).get("partitions", ()) if p["partition"] == number), None)
+        if name in recreated:
+            continue
         if partition is None:
             left_out[name] = f"partition {number} doesn't exist any more"
         elif tuple(partition["replicas"]) != then:
@@ -321,6 +330,8 @@ def undo(
     unread, at_risk = settings.unread(document, MIN_ISR, UNCLEAN), settings.elr_at_risk(document, facts)
     for row in before["settings"]:
         name, key, value = row["topic"], row["name"], row["value"]
+        if name in recreated:
+            continue
         if name in topics and (odd := settings.odd(topics[name])) is not None:
             left_out[name] = odd
         elif name in unread:

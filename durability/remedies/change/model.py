@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from durability.remedies.commands import Config
+from durability.topology.unreadable import Unreadable
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 Kind = Literal["wait", "lower-min-isr", "reassign", "raise-min-isr", "set-config", "elect-leaders"]
@@ -16,6 +17,16 @@ SAFE = re.compile("[A-Za-z0-9]{1,20}")
 """What the value of a setting may be: an undo writes it into a script."""
 Document = dict[str, Any]
 """A document of the format kafka-topology/1."""
+
+
+def topic_ids(document: Document) -> dict[str, str]:
+    """Kafka's ids of a document's topics by name, as far as they are known."""
+    unreadable = Unreadable(document)
+    return {
+        topic["name"]: topic["id"]
+        for index, topic in enumerate(document["topics"])
+        if topic.get("id") is not None and not unreadable.covers("topics", index, "id")
+    }
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from durability.apply.run import apply, restore
 from durability.errors import Refused, Unreachable
 from durability.lake.change_table import RACK_OUTAGE
 from durability.remedies.change.model import MIN_ISR, UNCLEAN, Move, Setting, Step
-from tests.support.fake_cluster import Life, MemoryLake
+from tests.support.fake_cluster import Killed, Life, MemoryLake
 from tests.unit.apply.test_run import (
     A0,
     A1,
+    B0,
     C0,
     FINAL,
     QUICK,
@@ -108,6 +109,48 @@ def test_a_partition_that_went_offline_between_two_tries_stops_the_run_and_only_
         assert outcome.why == OFFLINE and placed(kafka)[A0] == (1, 2)
         assert restore(kafka, changes(lake)) == []
     assert apply(plan(), kafka, changes(lake, "r2"), QUICK, print).stopped is None and placed(kafka) == FINAL
+
+
+def recreate(kafka) -> None:
+    """Topic a is deleted, and created again with the replicas and the setting that the plan gives it on the way."""
+    kafka.topic_ids = {"a": "new"}
+    kafka.partitions |= {A0: Replicas((1, 2, 4), (1, 2, 4), 1, elr=()), A1: Replicas((2, 3), (2, 3), 2, elr=())}
+    kafka.settings[A] = {MIN_ISR: "2"}
+    kafka.made.clear()
+
+
+def test_a_topic_that_was_recreated_is_another_topic():
+    kafka = cluster(topic_ids={"a": "new"})
+    with pytest.raises(Refused, match="stale: topic a was recreated since the plan was made"):
+        applied(kafka, MemoryLake(), plan(topic_ids={"a": "old", "b": "b"}))
+    assert kafka.made == [] and applied(kafka, MemoryLake(), plan(topic_ids={"a": "new"})).stopped is None
+
+
+@pytest.mark.parametrize("was_killed", [False, True])
+def test_a_topic_that_is_recreated_meanwhile_is_left_as_it_is(was_killed):
+    kafka, lake = cluster(copied=5, topic_ids={"a": "old"}), MemoryLake()
+
+    def then():
+        recreate(kafka)
+        if was_killed:
+            raise Killed
+
+    once(kafka, lambda name: name == "sizes" and kafka.partitions[A1].moving, then)
+    if was_killed:
+        with pytest.raises(Killed):
+            applied(kafka, lake)
+        left = restore(kafka, changes(lake))
+    else:
+        outcome = stopped(kafka, lake)
+        left = outcome.left
+        assert outcome.why == "stale: topic a was recreated since the plan was made. Make a new plan"
+    assert left == ["topic a was recreated since it was changed, and is left"] * 2  # its replicas, and its setting
+    assert kafka.settings[A] == {MIN_ISR: "2"}
+    assert not [text for text in kafka.made if text.startswith(("move a", "topic:a"))]
+    assert placed(kafka)[B0] == (1, 2, 3) and not throttled(kafka)
+    assert restore(kafka, changes(lake)) == [] and recorded.unfinished(lake) == []
+    with pytest.raises(Refused, match="topic a was recreated"):  # also by the ids of the run, if the plan has none
+        apply(plan(), kafka, changes(lake, "r2"), QUICK, print)
 
 
 @pytest.mark.parametrize("retried", [False, True])

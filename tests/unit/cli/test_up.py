@@ -13,15 +13,27 @@ import pytest
 
 from durability.cli import airflow_home, up
 from durability.runtime import watchdog
+from durability.runtime.processes import free_port
 
-# A component writes its id and that of a child, as the scheduler has workers.
+# A component writes its id and that of a child, as the scheduler has workers. The API server's child answers after a second. The
+# others are too early if nobody has asked it before.
 AIRFLOW = """#!/bin/sh
 echo "$@" >> "$HERE/commands"
 case "$1" in db|pools) exit 0;; esac
 [ "$1" = "$FAILS" ] && exit 3
-sleep 600 &
+if [ "$1" = api-server ]; then "$PYTHON" -c "$SERVES" & else [ -e "$HERE/asked" ] || touch "$HERE/early"; sleep 600 & fi
 echo "$$ $!" > "$HERE/$1.part" && mv "$HERE/$1.part" "$HERE/$1"
 wait
+"""
+SERVES = """
+import os, pathlib, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Asked(BaseHTTPRequestHandler):
+    def do_GET(self):
+        pathlib.Path(os.environ["HERE"], "asked").touch()
+        self.send_error(404)
+time.sleep(1)
+HTTPServer((os.environ["AIRFLOW__API__HOST"], int(os.environ["AIRFLOW__API__PORT"])), Asked).serve_forever()
 """
 RUN = """
 import pathlib, sys
@@ -45,7 +57,8 @@ def start(tmp_path: Path):
 
     def start(fails: str = "", settled: float = 0) -> subprocess.Popen[str]:
         arguments = [str(program), str(tmp_path / "state" / "airflow"), str(settled)]
-        environment = {**os.environ, "HERE": str(tmp_path), "FAILS": fails}
+        environment = {**os.environ, "HERE": str(tmp_path), "FAILS": fails, "PYTHON": sys.executable, "SERVES": SERVES}
+        environment |= {"AIRFLOW__API__PORT": str(free_port())}
         process = subprocess.Popen(
             [sys.executable, "-c", RUN, *arguments],
             env=environment,
@@ -76,6 +89,7 @@ def ids(file: Path) -> list[int]:
 def test_a_killed_scheduler_is_started_again_and_its_workers_go(tmp_path: Path, start) -> None:
     process = start()
     wait_for(lambda: all((tmp_path / name).exists() for name in up.COMPONENTS), "all components run")
+    assert not (tmp_path / "early").exists(), "tasks could run before the API server answers"
     scheduler, worker = ids(tmp_path / "scheduler")
     os.kill(scheduler, signal.SIGKILL)
     wait_for(lambda: scheduler not in ids(tmp_path / "scheduler"), "it is started again")

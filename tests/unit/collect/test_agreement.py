@@ -5,7 +5,7 @@ from __future__ import annotations
 from durability.collect import agreement
 from durability.collect.brokers import Registered
 from durability.collect.notes import Notes
-from durability.collect.topics import OF_ELR, Reading, Topic
+from durability.collect.topics import OF_ELR, Reading, Topic, recreated, same_state
 
 PLACE = ("topics", "orders", "partitions", 0)
 
@@ -39,6 +39,19 @@ def test_a_deleted_topic_is_left_out_and_a_new_one_is_there():
     kept, notes = settled(reading(old=[row()]), after, after)
     assert list(kept.topics) == ["new"]
     assert notes.listed({"topics": [{"name": "new", "partitions": [row()]}]}) == []
+
+
+def test_a_topic_that_was_recreated_is_shown_as_it_is_now_and_its_id_is_unknown():
+    before = reading(with_elr=True, orders=[row(isr=[1], elr=[2])], payments=[row()])
+    after = reading(orders=[row()], payments=[row()])
+    for found, id in ((before, "old"), (after, "new")):
+        found.topics["orders"].id, found.topics["payments"].id = id, "same"
+    assert not same_state(before, after) and recreated(before, after) == ["orders"]
+    kept, notes = settled(before, after, before)
+    assert kept.topics["orders"] == Topic(False, {0: row()})
+    assert notes.reason(("topics", "orders", "id")) == agreement.RECREATED
+    assert notes.reason((*PLACE, "elr")) == agreement.APPEARED and notes.reason((*PLACE, "isr")) is None
+    assert kept.topics["payments"].id == "same" and notes.reason(("topics", "payments", "id")) is None
 
 
 def test_elrs_that_the_later_reading_cannot_state_are_kept_or_unknown():

@@ -175,6 +175,7 @@ def test_a_run_can_be_told_what_to_read_and_where_to_write(loaded):
     planned = "cluster plan undo findings control topic avoid batch batch_bytes margin_disk"
     more = {
         "failure_drill": ["cluster", "snapshot", "lose", "compare", "within"],
+        "lake_upkeep": ["give_up"],
         "nightly_audit": ["framework"],
         "rack_outage": ["cluster", "rack", "apply", "give_up_elr", "throttle", "approve_within"],
         "remediate": [*planned.split(), "apply", "throttle", "batch_minutes", "approve_within"],

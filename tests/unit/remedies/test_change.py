@@ -226,6 +226,23 @@ def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
         assert topic in left or all(len(set(replicas)) >= copies for replicas in reached[topic])
 
 
+def test_the_way_back_leaves_out_a_topic_that_was_recreated():
+    doc = document("topic replicas min\na 1 2\nb 1 2\nc 1 2", brokers="1 2 3")
+    for topic in doc["topics"][:2]:
+        topic["id"] = f"id-of-{topic['name']}"
+    asked = inputs(doc, {name: (3, 2) for name in "abc"})
+    made = draft.draft(asked)
+    stated = before(made.change)
+    assert stated["topic_ids"] == {"a": "id-of-a", "b": "id-of-b"}  # of the others it is unknown
+    now = made.change.planned
+    now["topics"][0]["id"], now["topics"][2]["id"] = "another", "any"
+    back = draft.undo(now, stated, asked.facts, Limits())
+    assert back.left_out == (("a", draft.RECREATED),)
+    assert {topic for step in back.change.steps for topic in step.topics} == {"b", "c"}
+    unread = now | {"unreadable": [{"path": "/topics/a/id", "reason": "CHANGED"}]}
+    assert draft.undo(unread, stated, asked.facts, Limits()).left_out == ()
+
+
 def test_settings_come_with_their_batch_and_gravest_first():
     doc = document(
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from durability.remedies.commands import (
 )
 from durability.remedies.replicas import bring_back
 from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Step, advice, offered, render
+from durability.report.words import is_command, is_script
 
 RAISE = topic_setting("t", "min.insync.replicas", 2)
 MOVE = Reassign("t", "plans/c/t.json", 1000)
@@ -53,6 +55,29 @@ def test_a_remedy_without_a_command_is_advice():
     remedy = [Step(about=("Aim.",)), Step(MOVE, unless="First start broker 1")]
     assert render(remedy, ClusterFacts()) == "Aim. First start broker 1. Then audit again"
     assert render(advice("Add racks."), ClusterFacts()) == "Add racks."
+
+
+@pytest.mark.parametrize(
+    ("release", "tool", "answer", "status", "deletes"),
+    [
+        ((2, 6), "kafka-reassign-partitions", "No partition reassignments found.", 0, True),
+        ((2, 6), "kafka-reassign-partitions", "Current partition reassignments: t-0", 0, False),
+        ((2, 6), "kafka-reassign-partitions", "No partition reassignments found.", 1, False),
+        ((2, 5), "zookeeper-shell", "[delete_topics]", 0, True),
+        ((2, 5), "zookeeper-shell", "[delete_topics, reassign_partitions]", 0, False),
+        ((2, 5), "zookeeper-shell", "Node does not exist: /admin", 0, False),
+    ],
+)
+def test_a_throttle_is_deleted_only_while_no_reassignment_runs(tmp_path, release, tool, answer, status, deletes):
+    for name, text in ((tool, f'echo "{answer}"; exit {status}'), ("kafka-configs", 'echo "deleted $*"')):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    text = render([Step(replace(RAISE, values=(("a.throttled", None),), idle=True))] * 2, ClusterFacts(release))
+    assert all(map(is_command, text.splitlines())) and is_script(text)
+    environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "BOOTSTRAP": "b", "ZOOKEEPER": "z"}
+    done = subprocess.run(["bash"], input=text, text=True, capture_output=True, env=environment)
+    assert (done.stdout.count("deleted") == 2, done.returncode == 0) == (deletes, deletes)
+    assert deletes or status or answer in done.stdout  # what runs is printed
 
 
 def test_the_undo_is_a_comment():

@@ -26,8 +26,12 @@ NAMES = {
 }
 
 
+TOPIC_ID = "7EDMB3eWTgGMDLGJLZvuCQ"
+
+
 def made(id="p1", proven=None, targets=("x",), copies=3, found=()) -> report.Made:
     doc = document("topic replicas min bytes\nt 1 2 10\nu 1,2 - 5", brokers="1:a 2:b 3:c 4:")
+    doc["topics"][0]["id"] = TOPIC_ID
     drafted = draft.draft(inputs(doc, {"t": (copies, 2), "u": (copies, None)}))
     head = {
         "id": id,

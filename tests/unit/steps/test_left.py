@@ -13,7 +13,7 @@ from durability.apply import outage_run, outage_throttle, recorded, throttles
 from durability.apply.cluster import Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.record import BEGIN, THROTTLE, Approval, Changes
 from durability.errors import Refused
-from durability.lake.change_table import CHANGES, LEFT, REMEDIATE, UNDONE
+from durability.lake.change_table import CHANGES, LEFT, RACK_OUTAGE, REMEDIATE, UNDONE
 from durability.steps import left, outage
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -100,6 +100,27 @@ def test_a_killed_outage_is_restored_once_the_rack_is_back(world, lake, monkeypa
     assert minimums(kafka) == ["1", None, "3"]
 
 
+def test_what_an_outage_changed_is_not_put_back_on_a_topic_that_was_recreated(world, lake, monkeypatch):
+    settings, kafka = world
+    monkeypatch.setattr(left, "IDLE", timedelta())
+    kafka.topic_ids = {STATED: "old", OTHERS: "same"}
+    entries = {t: [{"setting": MIN, "step": "lower", "now": 2, "now_source": "topic"}] for t in (STATED, OTHERS)}
+    work = outage.Work(settings, "eu", "killed", None)
+    changes = work.changes()
+    with changes.claimed():
+        outage_run.change(kafka, changes, entries, work.known(), False)
+    assert minimums(kafka)[::2] == ["1", "1"]
+    kafka.topic_ids[STATED] = "new"
+    kafka.live |= {2, 3}
+    kafka.partitions = {name: replace(now, isr=(1, 2, 3)) for name, now in kafka.partitions.items()}
+    summary = StepSummary()
+    left.restore(settings, "pulse", *ALLOWED, summary)
+    assert minimums(kafka)[::2] == ["1", "2"] and recorded.unfinished(lake) == []
+    assert summary.problems == [
+        f"eu, plan rack-outage: topic {STATED}: {MIN} is left, because the topic was recreated since the outage"
+    ]
+
+
 def test_an_approved_change_of_a_rebuilt_cluster_gives_up_what_was_changed_on_the_former_one(world, lake, monkeypatch):
     settings, kafka = world
     entries = {STATED: [{"setting": MIN, "step": "lower", "now": 2, "now_source": "topic"}]}
@@ -162,6 +183,47 @@ def test_what_another_run_took_back_before_the_claim_is_not_given_up(lake, monke
     [said] = recorded.give_up(changes, recorded.change_names(gone), "rebuilt")
     assert "(1 in the table changes)" in said
     assert {name: row.state for name, row in plan.state().items() if name != BEGIN} == {"a": UNDONE, "b": LEFT}
+
+
+def test_changes_of_a_cluster_that_is_gone_are_reported_once_and_can_be_given_up(world, lake, monkeypatch):
+    settings, _ = world
+    monkeypatch.setattr(left, "IDLE", timedelta())
+    for cluster, purpose, plan in (
+        ("eu", REMEDIATE, "p1"),
+        ("us", REMEDIATE, "p2"),
+        ("us", RACK_OUTAGE, "rack-outage"),
+    ):
+        changes = Changes(lake, cluster, purpose, plan, "killed", Approval("ann", datetime(2026, 11, 21, tzinfo=UTC)))
+        with changes.claimed():
+            changes.begin("kafka", [])
+            changes.intend("1", "throttle:1", THROTTLE, ["t"], [], [])
+    changed_at = recorded.plan(lake, "p2").changed_at
+    monkeypatch.setattr(left.remediate, "restore", lambda *_: [])
+
+    def pulse() -> list[str]:
+        summary = StepSummary()
+        left.restore(settings, "pulse", *ALLOWED, summary)
+        assert summary.text == "1 application waiting"  # the one of eu
+        return summary.problems
+
+    first = pulse()
+    assert [text.split(":")[0] for text in first] == [
+        f"plan {plan} was not finished, and can't be taken back" for plan in ("rack-outage", "p2")
+    ]
+    assert f"{settings.clusters} doesn't list us. Add it there" in first[1]
+    assert "trigger lake_upkeep with give_up=us, which closes these changes. This is said once" in first[1]
+    assert pulse() == [] and recorded.plan(lake, "p2").changed_at == changed_at
+    for cluster, why in (("eu", "lists cluster eu, so its changes can be taken back"), ("uss", "did you mean us?")):
+        with pytest.raises(Refused, match=why):
+            left.give_up(settings, "upkeep", cluster, StepSummary())
+    summary = StepSummary()
+    assert left.give_up(settings, "upkeep", "us", summary) == 2
+    assert summary.problems == [f"given up: 1 change of plan {plan} to cluster us" for plan in ("rack-outage", "p2")]
+    assert [(plan.cluster, plan.plan) for plan in recorded.unfinished(lake)] == [("eu", "p1")]
+    closed = [row for row in lake.scan(CHANGES).to_pylist() if row["state"] == LEFT]
+    assert {(row["plan"], row["run_id"], row["said"]) for row in closed} == {
+        (plan, "upkeep", "given up: the cluster is gone") for plan in ("p2", "rack-outage")
+    }
 
 
 @pytest.mark.parametrize("answers", ["other", None])

@@ -30,7 +30,7 @@ def applied(lake, plan=ID):
     """Rows of a plan that lowers a setting, moves and raises the setting again."""
     changes = Changes(lake, CLUSTER, REMEDIATE, plan, "run", None)
     with changes.claimed():
-        changes.begin("kafka", [], ["x", "y"])
+        changes.begin("kafka", [], ["x", "y"], {"t": "its-id"})
         for step, was, value in (("1-lower", "3", "1"), ("3-raise", "1", "2")):
             changes.intend(
                 step,
@@ -74,6 +74,7 @@ def test_a_plan_is_taken_back_by_folder_id_or_record(lake, tmp_path):
     of_lake = undone.find(settings, ID, "--undo ")
     assert (of_lake.cluster, of_lake.kafka_cluster_id, of_lake.findings) == (CLUSTER, "kafka", {"x", "y"})
     assert of_lake.before == {
+        "topic_ids": {"t": "its-id"},
         "placements": [{"topic": "t", "partition": 0, "replicas": [1]}],
         "settings": [{"topic": "t", "name": MIN, "value": "3"}],
     }
