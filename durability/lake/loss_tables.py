@@ -31,7 +31,7 @@ LOSS_OUTCOMES = Table(
         ("internal", pa.bool_()),
         ("partitions", INTS),
         # What brokers answer acks=all, as `partition_health.acks_all_error` has it; NULL: unknown.
-        ("before", pa.string()),
+        ("before", pa.string()),  # without the loss, once brokers that are down are fenced
         ("now", pa.string()),  # after the loss, from the ISR as it is
         ("structural", pa.string()),  # after the loss, if all replicas were in sync before
         ("leader_before", pa.int32()),

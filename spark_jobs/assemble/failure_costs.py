@@ -87,7 +87,8 @@ class Losses:
         numbers = self.topics.select("cluster", "topic", "tid")
         joined = facts.join(F.broadcast(unclean), ["cluster", "topic"]).join(F.broadcast(numbers), ["cluster", "topic"])
         codes = F.transform("replicas", patterns.code)
-        with_codes = joined.join(F.broadcast(self._codes()), "cluster").withColumn("codes", codes)
+        of_clusters = self.clusters.select("cluster", "code_at", "code_of", quorum.before().alias("quorum_before"))
+        with_codes = joined.join(F.broadcast(of_clusters), "cluster").withColumn("codes", codes)
         with_places = with_codes.withColumn("places", patterns.places_of(F.col("codes")))
         key = ("tid", "partition")
         found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key)
@@ -142,28 +143,28 @@ class Losses:
     def _by_loss(self) -> DataFrame:
         """A row per topic and loss that breaks partitions of it, or may: tid, rack (is it one?), number, BITS as counts, unknown.
 
-        number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL for what any of them may break.
-        unknown: the partitions that it may break, less those that any rack may break and this one breaks or leaves whole.
+        number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL for what any of them may break, and
+            `loss_names.elsewhere` for what any rack with such a quorum may break.
+        unknown: the partitions that it may break, less those that any such rack may break and this one breaks or leaves whole.
         """
         loss = F.col("loss")
-        here = F.col("anywhere") & loss["rack"] & loss["place"].isNotNull()
         unsure = (loss["unsure"] != 0).cast("int")
         breaks = {
             "rack": loss["rack"],
             "breaks": loss["breaks"],
-            # What any rack may break is counted once, with NULL as its number.
-            "unsure": F.when(here, unsure - 1).otherwise(unsure),
+            # What any rack may break is counted once.
+            "unsure": F.when(loss["anywhere"], unsure - 1).otherwise(unsure),
         }
         columns = [column.alias(name) for name, column in breaks.items()]
-        every = F.explode(_with_elsewhere()).alias("loss"), (F.col("elsewhere") != 0).alias("anywhere")
-        losses = self._patterns.select("pattern", *every)
-        of_patterns = F.broadcast(losses.select("pattern", (loss["place"] - 1).alias("place"), *columns))
+        every = F.explode(loss_names.with_elsewhere()).alias("loss")
+        losses = self._patterns.select("pattern", every)
+        of_patterns = F.broadcast(losses.select("pattern", loss["place"].alias("place"), *columns))
         placed = self._compiled(self._numbered).join(of_patterns, "pattern")
-        packed = placed.withColumns({"id": F.get("replicas", F.col("place")), "n": F.lit(1).cast("long")})
+        packed = placed.withColumns({"id": loss_names.id_at(F.col("place")), "n": F.lit(1).cast("long")})
 
         def of_alone(alone: DataFrame) -> DataFrame:
-            id = F.get("replicas", loss["place"] - 1).alias("id")
-            exploded = alone.select("tid", "replicas", *every)
+            exploded = alone.select("tid", "replicas", every)
+            id = loss_names.id_at(loss["place"]).alias("id")
             return exploded.select("tid", id, F.lit(1).cast("long").alias("n"), *columns)
 
         each = self._with_alone(packed, of_alone, ("tid", "id", "n", *breaks))
@@ -172,7 +173,7 @@ class Losses:
         placed = each.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         placed = placed.join(F.broadcast(self._codes()), "cluster")
         rack, id = patterns.rack_of(patterns.code(F.col("id"))), F.col("id")
-        number = F.when(id.isNull() | ~F.col("rack"), id).otherwise(rack).alias("number")
+        number = F.when(id.isNull() | (id < 0) | ~F.col("rack"), id).otherwise(rack).alias("number")
         # Few different flags of many partitions are counted first.
         counted = placed.groupBy("tid", "rack", number, "breaks", "unsure").agg(F.sum("n").alias("n"))
         return counted.groupBy("tid", "rack", "number").agg(
@@ -192,17 +193,21 @@ class Losses:
         names = loss_names.names(self.clusters).join(self._held(), ["cluster", "rack", "number"], "left")
         # The leftmost frame decides whether a plan is compiled.
         per_name = self._checkpointed(per_name)
-        of_any = per_name.where(F.col("number").isNull()).select("cluster", "rack", F.col("unknown").alias("of_any"))
+        # What any broker or rack may break, by number.
+        listed = F.collect_list(F.struct(F.coalesce("number", F.lit(0)), "unknown"))
+        any_of_kind = per_name.where(F.col("number").isNull() | (F.col("number") < 0)).groupBy("cluster", "rack")
+        of_any = any_of_kind.agg(F.map_from_entries(listed).alias("of_any"))
         joined = names.join(F.broadcast(per_name), ["cluster", "rack", "number"], "left")
         joined = joined.join(F.broadcast(of_any), ["cluster", "rack"], "left")
         zero = F.lit(0).cast("long")
+        may = [F.try_element_at("of_any", place) for place in (F.lit(0), F.col("elsewhere"))]
         nothing = F.struct(zero.alias("partitions"), zero.alias("topics"))
         rows = joined.select(
             *base.SNAPSHOT,
             F.when(F.col("rack"), "rack").otherwise("broker").alias("kind"),
             "name",
             *(F.coalesce(n, zero).alias(n) for n in ("held", "led")),
-            (F.coalesce("unknown", zero) + F.coalesce("of_any", zero)).alias("unknown"),
+            reduce(Column.__add__, (F.coalesce(n, zero) for n in (F.col("unknown"), *may))).alias("unknown"),
             "quorum",
             *(F.coalesce(name, nothing).alias(name) for name in BITS),
         )
@@ -356,13 +361,6 @@ class Losses:
         return of_clusters.join(F.broadcast(rows), "cluster").select(
             *base.SNAPSHOT, F.lit("already").alias("kind"), "unknown", *BITS
         )
-
-
-def _with_elsewhere() -> Column:
-    """`losses`, with what the loss of any rack may break: a loss without a place."""
-    breaks = (F.lit(0).alias("breaks"), F.lit(0).alias("kept"), F.col("elsewhere").alias("unsure"))
-    of_any = F.struct(F.lit(True).alias("rack"), F.lit(None).cast("int").alias("place"), *breaks)
-    return F.when(F.col("elsewhere") != 0, F.array_append("losses", of_any)).otherwise(F.col("losses"))
 
 
 def number_with(column: str, bit: int) -> Column:

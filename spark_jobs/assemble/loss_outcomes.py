@@ -25,13 +25,17 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     """The rows of `loss_outcomes`, without the run's keys: equal partitions of a topic are one row.
 
     lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A node that is both is lost as both. Those under
-    `unplaced_brokers` and `unplaced_controllers` may be lost too, because they may stand in a lost rack.
+    `unplaced_brokers` and `unplaced_controllers` may be lost too, because they may stand in a lost rack. If nothing is lost
+    anywhere, `before` is what the snapshot shows, also of partitions whose leader waits for a broker that is down.
     """
     base, clusters = of_snapshots(read, plan)
-    found = _predicted(base, clusters, lose)
     most = {cluster: _with_unplaced(of_cluster) for cluster, of_cluster in lose.items()}
+    found = _predicted(base, clusters, lose, unknown_quorum=True)
+    unknown = quorum.before().isNull() | _quorum_after(lose)["kept"].isNull()
+    if not clusters.where(unknown).isEmpty():
+        found = _in_both(found, _predicted(base, clusters, lose, unknown_quorum=False), same_nodes=True)
     if any(most[cluster] != {kind: tuple(of[kind]) for kind in KINDS} for cluster, of in lose.items()):
-        found = _in_both(found, _predicted(base, clusters, most))
+        found = _in_both(found, _predicted(base, clusters, most, unknown_quorum=False), same_nodes=False)
     return _rows(found)
 
 
@@ -62,27 +66,51 @@ def _with_unplaced(lose: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ..
     return {kind: tuple({*lose[kind], *lose.get(f"unplaced_{kind}", ())}) for kind in KINDS}
 
 
-def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose) -> DataFrame:
-    """One row per partition, with what it answers in each view. base: `partitions.facts` with the columns of topics."""
-    stated = {cluster: {kind: list(of[kind]) for kind in KINDS} for cluster, of in lose.items()}
-    lost = F.try_element_at(literal(stated, LOSE), F.col("cluster"))
-    quorum_after = quorum.left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
-    of_clusters = clusters.select("cluster", lost["brokers"].alias("lost"), quorum_after)
-    with_loss = base.join(F.broadcast(of_clusters), "cluster").withColumn("quorum_kept", F.col("quorum")["kept"])
-    with_loss = with_loss.localCheckpoint()
+def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose, unknown_quorum: bool) -> DataFrame:
+    """One row per partition, with what it answers in each view. base: `partitions.facts` with the columns of topics.
+
+    unknown_quorum: have the controllers a majority where that is unknown?
+    """
+    after, nothing = _quorum_after(lose), not any(ids for of in lose.values() for ids in of.values())
+    before = F.lit(False) if nothing else F.coalesce(quorum.before(), F.lit(unknown_quorum))
+    of_clusters = clusters.select(
+        *("cluster", _lost(lose)["brokers"].alias("lost"), after.alias("quorum")),
+        before.alias("quorum_before"),
+        F.coalesce(after["kept"], F.lit(unknown_quorum)).alias("quorum_kept"),
+    )
+    with_loss = losses.settled(base.join(F.broadcast(of_clusters), "cluster")).localCheckpoint()
     answered = loss_views.in_views(with_loss, KEY).withColumn("structural", loss_views.structural_answer())
     return answered.join(with_loss.select(*KEY, *_of_base()), [*KEY])
 
 
-def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
-    """`least` with what also holds if more is lost (`most`): what breaks without the more breaks, what holds with it holds."""
+def _lost(lose: Lose) -> Column:
+    """What is lost of a cluster, as struct<brokers, controllers>."""
+    stated = {cluster: {kind: list(of[kind]) for kind in KINDS} for cluster, of in lose.items()}
+    return F.try_element_at(literal(stated, LOSE), F.col("cluster"))
+
+
+def _quorum_after(lose: Lose) -> Column:
+    return quorum.left(F.concat(_lost(lose)["brokers"], _lost(lose)["controllers"]))
+
+
+def _in_both(least: DataFrame, most: DataFrame, same_nodes: bool) -> DataFrame:
+    """`least` with what also holds if more is lost (`most`): what breaks without the more breaks, what holds with it holds.
+
+    same_nodes: is no more lost than the controllers' majority? It may have been lost before, and saves records from an unclean
+        leader. Then a partition goes offline only if it does in both.
+    """
     answers = ("now_answer", "structural")
     flags = ("at_risk", "deleted", "all_lost", "data_worst")
-    compared = [*answers, *flags, "leader_now", "any_lost", "quorum"]
+    alike = ("leader_now", "before_answer", "leader_before", *(("deleted",) if same_nodes else ()))
+    compared = {*answers, *flags, *alike, "any_lost", "quorum"}
     joined = least.join(most.select(*KEY, *(F.col(name).alias(f"most_{name}") for name in compared)), [*KEY])
 
     def answer(name: str) -> Column:
-        return F.when(F.col(name) != NO_ERROR, F.col(name)).when(F.col(f"most_{name}") == NO_ERROR, F.col(name))
+        answer, most = F.col(name), F.col(f"most_{name}")
+        breaks = answer != NO_ERROR
+        if same_nodes:
+            breaks = breaks & ((answer == NO_LEADER) | (most != NO_LEADER))
+        return F.when(breaks, answer).when(most == NO_ERROR, answer)
 
     def flag(name: str) -> Column:
         return F.when(F.col(name), True).when(~F.col(f"most_{name}"), False)
@@ -94,11 +122,11 @@ def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
     columns = {
         **{name: answer(name) for name in answers},
         **{name: flag(name) for name in flags},
-        "leader_now": same(F.col("leader_now"), F.col("most_leader_now")),
+        **{name: same(F.col(name), F.col(f"most_{name}")) for name in alike},
         "any_lost": F.col("most_any_lost"),
         "quorum": F.col("quorum").withField("kept", kept),
     }
-    return joined.withColumns(columns)
+    return joined.withColumns(columns).drop(*(f"most_{name}" for name in compared))
 
 
 def _of_base() -> list[Column | str]:
@@ -106,14 +134,14 @@ def _of_base() -> list[Column | str]:
     return [
         *("captured_at", "snapshot_id", "tier", "internal", "quorum", "unclean", "elr_on"),
         *(column.alias(name) for name, column in losses.data().items()),
-        (F.size(F.array_intersect("isr", "lost")) > 0).alias("stalls"),
+        (F.size(F.array_intersect("listed_isr", "lost")) > 0).alias("stalls"),
         F.array_contains("lost", F.col("leader")).alias("leader_lost"),
         # A leader that may be up stays, so it is unknown who leads.
         (F.col("leader_known") & (F.col("leader").isNull() | F.col("leading")["live"].isNotNull())).alias(
             "leader_certain"
         ),
         F.arrays_overlap("replicas", "lost").alias("any_lost"),
-        losses.sure().alias("sure"),
+        losses.sure("listed_isr").alias("sure"),
     ]
 
 

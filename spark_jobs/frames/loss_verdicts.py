@@ -14,13 +14,13 @@ from durability.lake.loss_tables import VIEWS
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import certain, let, possible, struct
 from spark_jobs.frames.loss_bits import ALL, BITS, has
-from spark_jobs.frames.rack_health import TIMED_OUT
+from spark_jobs.frames.rack_health import NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT
 
 SHOWN = 20
 """The most names in a list."""
 ORDER = ("harmless", "fewer")
 """Sort losses, the worst first."""
-ALREADY = ("now_data", "now_availability", "now_writes", "structural_writes")
+ALREADY = ("now_data", "structural_writes")
 GRAVEST = ("data", "availability", "writes")
 WHEN = {"now": "now", "structural": "structural", "worst": "worst-case"}
 LATER = sum(bit for name, bit in BITS.items() if not name.startswith("now_"))
@@ -70,7 +70,8 @@ def verdict(control: str, kind: str) -> Column:
     breaks, asked = F.coalesce(f"of_{kind}", F.lit(0)), target.survives(kind)
     # What the quorum's loss alone breaks isn't among these. Acknowledged data never is.
     kept = F.coalesce(f"of_{kind}_kept", F.lit(0))
-    already = certain(reduce(Column.__or__, (F.col(f"already_{name}") > 0 for name in ALREADY)))
+    numbers = (*_already_now().values(), F.col("already_structural_writes"))
+    already = certain(reduce(Column.__or__, (number > 0 for number in numbers)))
     unknown = (F.col(f"of_{kind}_unsure") != 0) | (F.col("already_unsure") != 0) | ~F.col("partitions_known")
     outcome = (
         F.when(~asked, base.NOT_APPLICABLE)
@@ -123,7 +124,7 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
             "breaks": gravest,
             "when": F.when(fails, _when(breaks, gravest)),
             "views": F.when(fails, _views(kind, losses)),
-            "already": F.when(fails, struct({name: F.col(f"already_now_{name}") for name in GRAVEST})),
+            "already": F.when(fails, struct(_already_now())),
             "quorum": F.when(F.size(losing) > 0, "lost")
             .when(possible(f"{kind}_quorum_unsure"), "unknown")
             .otherwise("kept"),
@@ -158,9 +159,23 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
     )
 
 
+def _already_now() -> dict[str, Column]:
+    """By class: the number of partitions that are broken as they are. Reads `acked_durability.measures`.
+
+    Writes that wait for a broker that is down are among them, although a loss is charged from when that broker is fenced.
+    """
+    answers = F.col("acks_all_error")
+    errors = (answers[error] for error in (NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT))
+    return {
+        "data": F.col("already_now_data"),
+        "availability": answers[NO_LEADER],
+        "writes": reduce(Column.__add__, errors),
+    }
+
+
 def _already_class() -> Column:
-    offline = F.col("already_now_availability") > 0
-    return F.when(F.col("already_now_data") > 0, "data").when(offline, "availability").otherwise("writes")
+    now = _already_now()
+    return F.when(now["data"] > 0, "data").when(now["availability"] > 0, "availability").otherwise("writes")
 
 
 def _when(breaks: Column, gravest: Column) -> Column:
@@ -206,8 +221,8 @@ def _answers(losses: Column) -> dict[str, Column]:
     Without the controllers' majority no ISR shrinks, so leaders wait for its lost members until REQUEST_TIMED_OUT. A loss after
     which the majority is unknown counts in neither.
     """
-    # Without KRaft the state of ZooKeeper is unknown, and taken to be unharmed.
-    kraft = F.col("majority")["voters"].isNotNull()
+    # The state of ZooKeeper is unknown, and taken to be unharmed.
+    zookeeper = certain(F.col("majority")["zookeeper"])
 
     def number_of(bit: str, quorum: Callable[[Column], Column]) -> Column:
         return F.size(F.filter(_harmful(losses, bit), lambda one: quorum(one["quorum"])))
@@ -216,8 +231,8 @@ def _answers(losses: Column) -> dict[str, Column]:
         return struct({WHEN[view]: number_of(f"{view}_writes", quorum) for view in _of("writes")})
 
     return {
-        "refused": by_view(lambda quorum: (quorum == "kept") | ~kraft),
-        "timed_out": by_view(lambda quorum: kraft & (quorum == "lost")),
+        "refused": by_view(lambda quorum: (quorum == "kept") | zookeeper),
+        "timed_out": by_view(lambda quorum: quorum == "lost"),
     }
 
 
@@ -246,7 +261,7 @@ def few_racks() -> Column:
 
 def _rejected_by_minimum() -> Column:
     """Does the minimum reject acks=all writes even if all replicas are in sync, and is nothing worse broken already?"""
-    worse = (F.col("already_now_data") > 0) | (F.col("already_now_availability") > 0)
+    worse = (_already_now()["data"] > 0) | (_already_now()["availability"] > 0)
     return certain((F.col("already_structural_writes") > 0) & ~worse)
 
 

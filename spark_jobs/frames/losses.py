@@ -4,14 +4,23 @@ A loss is applied to the facts of partitions: the lost brokers are down, the con
 that judge partitions as they are (`spark_jobs.frames.partitions`) then judge the result. Source: ReplicationControlManager and
 PartitionChangeBuilder of Kafka 4.0, KIP-966.
 
-The functions read the columns of `partitions.facts`, and three more: `lost`, the ids of the lost brokers; `unclean`, may a
-replica that isn't in sync become leader; `quorum_kept`, do the controllers keep a majority, NULL if that is unknown.
+The functions read the columns of `partitions.facts`, and four more: `lost`, the ids of the lost brokers; `unclean`, may a
+replica that isn't in sync become leader; `quorum_before` and `quorum_kept`, do the controllers have a majority before the loss
+and after it, NULL if that is unknown.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.frames.columns import certain, possible, struct
+
+
+def settled(facts: DataFrame) -> DataFrame:
+    """`facts` once the brokers that are down before the loss are fenced, with `listed_isr`, the ISR as the facts have it.
+
+    A loss starts from there: a leader waits for such a broker only until it is fenced. Without a quorum it waits on.
+    """
+    return _fenced(_with_states(facts.withColumn("listed_isr", F.col("isr"))), F.col("quorum_before"))
 
 
 def after(facts: DataFrame) -> DataFrame:
@@ -21,16 +30,21 @@ def after(facts: DataFrame) -> DataFrame:
     the leader. Without a quorum nobody elects a leader or shrinks an ISR. A partition that had no leader gets none.
     `leader_known` is False where an unknown fact decides.
     """
-    frame = _with_lost_down(facts).withColumn("elected", _elected())
+    return _fenced(_with_states(_with_lost_down(facts)), F.col("quorum_kept"))
+
+
+def _fenced(facts: DataFrame, quorum: Column) -> DataFrame:
+    """`facts` once brokers that are down are fenced, if the controllers have a majority. facts: with `_with_states`."""
+    frame = facts.withColumn("elected", _elected())
     elected, stays = F.col("elected"), certain(F.array_contains("alive", F.col("leader")))
     had_none = F.col("leader_known") & F.col("leader").isNull()
     leader = F.when(stays, F.col("leader")).when(~had_none, elected["leader"])
     # Without a leader, the last members stay in the ISR.
     isr = F.when(leader.isNull(), F.col("isr")).when(elected["alone"] & ~stays, F.array(leader)).otherwise(_live_isr())
-    unchanged = certain(~F.col("affected") | had_none | ~F.col("quorum_kept"))
+    unchanged = certain(~F.col("affected") | had_none | ~quorum)
     # A partition whose leader is down goes offline without a quorum too.
     nobody = F.col("leader_down") & elected["known"] & elected["leader"].isNull()
-    changed = certain(F.col("affected") & (F.col("quorum_kept") | nobody))
+    changed = certain(F.col("affected") & (quorum | nobody))
     columns = {
         "leader": F.when(unchanged, F.col("leader")).when(changed, leader),
         "leader_known": F.when(unchanged, F.col("leader_known")).otherwise(changed & (stays | elected["known"])),
@@ -40,13 +54,13 @@ def after(facts: DataFrame) -> DataFrame:
 
 
 def whole(facts: DataFrame, without: str) -> DataFrame:
-    """`facts` as the placement has them: all brokers are up, all replicas are in sync, the first replica leads.
+    """`settled` facts as the placement has them: all brokers are up, all replicas are in sync, the first replica leads.
 
     without: `adding` or `removing`, the replicas of a running reassignment that are left out. Facts are NULL where a
     reassignment can't be ruled out, and where observers are among the replicas.
     """
     none = F.array().cast("array<int>")
-    at_rest = F.size("isr") >= F.size("replicas")
+    at_rest = F.size("listed_isr") >= F.size("replicas")
     left_out = F.coalesce(without, F.when(at_rest, none))
     kept = F.when(
         ~F.col("has_observers") & left_out.isNotNull(), F.filter("replicas", lambda id: ~F.array_contains(left_out, id))
@@ -66,7 +80,7 @@ def whole(facts: DataFrame, without: str) -> DataFrame:
 
 
 def data() -> dict[str, Column]:
-    """What happens to acknowledged records, of facts before the loss.
+    """What happens to acknowledged records, of facts before the loss. Reads `settled`.
 
     `at_risk`: all copies that certainly have every record acknowledged with acks=all are lost. `deleted`: an unclean leader
     that lacks records is elected, and deletes them from copies that come back. NULL if unknown.
@@ -76,14 +90,15 @@ def data() -> dict[str, Column]:
         return F.array_contains("lost", id)
 
     none = F.array().cast("array<int>")
+    isr = F.col("listed_isr")
     elr = F.when(F.col("elr_on"), F.col("elr")).when(~F.col("elr_on") | (F.size("elr") == 0), none)
     spared = F.when(~F.arrays_overlap("replicas", "lost"), False)
-    sure = F.array_union("isr", elr)
-    survives = F.when(F.exists("isr", lambda id: ~lost(id)), False)
+    sure = F.array_union(isr, elr)
+    survives = F.when(F.exists(isr, lambda id: ~lost(id)), False)
     all_known = F.forall("brokers", lambda b: b["live"].isNotNull())
     live = F.when(all_known, F.filter("brokers", lambda b: b["live"])["broker"])
     live_sure = F.array_intersect(sure, live)
-    leads_on = F.when(F.exists(F.array_intersect("isr", live), lambda id: ~lost(id)), False)
+    leads_on = F.when(F.exists(F.array_intersect(isr, live), lambda id: ~lost(id)), False)
     behind = F.size(F.array_except(live, sure)) > 0
     elected = F.col("unclean") & F.col("quorum_kept")
     return {
@@ -92,35 +107,36 @@ def data() -> dict[str, Column]:
     }
 
 
-def sure() -> Column:
-    """The copies that certainly have every record acknowledged with acks=all."""
-    return F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr"))
+def sure(isr: str = "isr") -> Column:
+    """The copies that certainly have every record acknowledged with acks=all. isr: the column of the ISR as it is listed."""
+    return F.when(F.col("elr_on"), F.array_union(isr, "elr")).otherwise(F.col(isr))
 
 
 def _with_lost_down(facts: DataFrame) -> DataFrame:
-    """`facts` with the lost brokers down. `alive`: ids of replicas that are certainly up, `maybe`: that may be up.
-
-    `affected`: is the leader or a member of the ISR down, lost or before? The controller removes both kinds.
-    """
+    """`facts` with the lost brokers down."""
     down = F.transform(
         "brokers",
         lambda b: b.withField("live", F.when(F.array_contains("lost", b["broker"]), False).otherwise(b["live"])),
     )
-    return (
-        facts.withColumn("brokers", down)
-        .withColumns(
-            {
-                "alive": F.filter("brokers", lambda b: certain(b["live"]))["broker"],
-                "maybe": F.filter("brokers", lambda b: possible(b["live"]))["broker"],
-            }
-        )
-        .withColumns(
-            {
-                "leader_down": certain(~F.array_contains("maybe", F.col("leader"))),
-                "affected": certain(~F.array_contains("maybe", F.col("leader")))
-                | F.exists("isr", lambda id: ~F.array_contains("maybe", id)),
-            }
-        )
+    return facts.withColumn("brokers", down)
+
+
+def _with_states(facts: DataFrame) -> DataFrame:
+    """`facts` with `alive`, the ids of replicas that are certainly up, and `maybe`, of those that may be up.
+
+    `leader_down`: is the leader certainly down? `affected`: is it, or is a member of the ISR? The controller removes both.
+    """
+    leader_down = certain(~F.array_contains("maybe", F.col("leader")))
+    return facts.withColumns(
+        {
+            "alive": F.filter("brokers", lambda b: certain(b["live"]))["broker"],
+            "maybe": F.filter("brokers", lambda b: possible(b["live"]))["broker"],
+        }
+    ).withColumns(
+        {
+            "leader_down": leader_down,
+            "affected": leader_down | F.exists("isr", lambda id: ~F.array_contains("maybe", id)),
+        }
     )
 
 

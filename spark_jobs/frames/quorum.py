@@ -59,13 +59,22 @@ def left(lost: Column) -> Column:
     return struct({**known, "kept": F.when(stated, kept).when(F.col("quorum_mode") == "zookeeper", True)})
 
 
+def before() -> Column:
+    """Have the controllers a majority, as they are? NULL if unknown, as in `left`."""
+    return left(F.array().cast("array<int>"))["kept"]
+
+
 def majority_of_cluster() -> dict[str, Column]:
-    """`lost`: have the controllers no majority, as they are? `voters`: their number. `missing`: ids of those that are missing."""
+    """`lost`: have the controllers no majority, as they are? `voters`: their number. `missing`: ids of those that are missing.
+
+    `zookeeper`: does ZooKeeper stand in for them?
+    """
     stated = F.col("quorum_mode") == "kraft"
     return {
-        "lost": certain(~left(F.array().cast("array<int>"))["kept"]),
+        "lost": certain(~before()),
         "voters": F.when(stated, F.size("voters")),
         "missing": F.when(stated, F.col("voting")["missing"]),
+        "zookeeper": certain(F.col("quorum_mode") == "zookeeper"),
     }
 
 

@@ -35,25 +35,27 @@ def broken(
 
     facts: `partitions.facts` with `unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
         its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`), of
-        its rack (`of_rack`), of its rack with the nodes of unknown racks (`of_rack_with`), and of any other rack with them
-        (`elsewhere`).
+        its rack (`of_rack`), and of its rack with the nodes of unknown racks (`of_rack_with`). `elsewhere`: the quorums that are
+        possible after the loss of some rack of the cluster with the nodes of unknown racks, a bit each (`possible_after`).
 
-    - `losses`: array<struct<rack, place, breaks, kept, unsure>>, for each loss that breaks something or may. place: the number of
-      the broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS. kept: those of
-      `breaks` that break although the quorum keeps its majority.
+    - `losses`: array<struct<rack, place, breaks, kept, unsure, anywhere>>, for each loss that breaks something or may. place: the
+      number of the broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS. kept:
+      those of `breaks` that break although the quorum keeps its majority. anywhere: would the loss of a rack with the same
+      quorum be in `elsewhere` if no replica stood there?
     - `sets`: array<struct<rack, places, breaks>>: the smallest sets of brokers, and of racks, that break something. breaks: of
       `loss_sets.COUNTED`.
-    - `elsewhere`: BITS that the loss of a rack may break although no replica is known to stand there.
+    - `elsewhere`: struct<kept, lost>, BITS that the loss of a rack may break although no replica is known to stand there, with
+      the quorum kept and without it.
     - `of_broker`, `of_broker_unsure`, `of_rack`, `of_rack_unsure`: BITS that any such loss breaks, or may break.
     - `of_broker_kept`, `of_rack_kept`: BITS that any such loss breaks although the quorum keeps its majority.
     - `already`, `already_unsure`: BITS that are broken without a loss.
     """
-    lost = F.array_distinct(F.transform("slots", lambda s: struct({name: s[name] for name in ("lost", "quorum")})))
-    listed = facts.withColumn("slots", _slots()).withColumn("different", lost).localCheckpoint()
+    different = F.array_distinct(F.flatten(F.transform("slots", _readings)))
+    listed = losses.settled(facts).withColumn("slots", _slots()).withColumn("different", different).localCheckpoint()
     once = _once(listed, key, alike) if alike else listed
     answered = _answers(once, alike or key, prepared)
     racks = F.transform("places", lambda p: p["rack"]).alias("racks_of_places")
-    with_bits = listed.select(*key, "slots", racks).join(answered, [*(alike or key)])
+    with_bits = listed.select(*key, "slots", "places", racks).join(answered, [*(alike or key)])
     with_bits = with_bits.withColumn("each", F.transform(F.slice("slots", 2, F.size("slots")), _of_slot))
     of_sets = F.filter("each", lambda o: o["kind"] == SET)
     sets = loss_sets.smallest(of_sets, F.col("racks_of_places"))
@@ -76,12 +78,11 @@ def _answers(facts: DataFrame, key: tuple[str, ...], prepared: Callable[[DataFra
     facts: with `different`, the losses as array<struct<lost, quorum>>, the first of which is NOTHING.
     """
     one = facts.select("*", F.posexplode("different").alias("number", "loss"))
-    quorum, replicas = F.col("loss")["quorum"], F.transform("loss.lost", lambda i: F.get("replicas", i - 1))
-    kept = F.when(quorum == KEPT, True).when(quorum == LOST, False)
+    replicas, kept = F.transform("loss.lost", lambda i: F.get("replicas", i - 1)), F.col("loss")["quorum"] == KEPT
     with_loss = one.withColumns({"lost": replicas, "quorum_kept": kept}).drop("slots", "different", "loss", "places")
     with_loss = prepared(with_loss.localCheckpoint())
     each, is_nothing = (*key, "number"), F.col("number") == 0
-    placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure()).alias("sure")
+    placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure("listed_isr")).alias("sure")
     data = (column.alias(name) for name, column in losses.data().items())
     harm = with_loss.select(*each, "unclean", loss_views.lost_replicas().alias("lost_replicas"), sure, placed, *data)
     # What holds before a loss is judged once.
@@ -107,11 +108,27 @@ def _of_any() -> dict[str, Column]:
         return F.aggregate(of_kind, start, lambda so_far, o: so_far.bitwiseOR(o[field]))
 
     columns: dict[str, Column] = {}
-    for name, rack, more in (("of_broker", False, F.lit(0)), ("of_rack", True, F.col("elsewhere"))):
+    elsewhere = F.col("elsewhere")["kept"].bitwiseOR(F.col("elsewhere")["lost"])
+    for name, rack, more in (("of_broker", False, F.lit(0)), ("of_rack", True, elsewhere)):
         breaks = any_of(rack, "breaks", F.lit(0))
         columns |= {name: breaks, f"{name}_unsure": any_of(rack, "unsure", more).bitwiseAND(F.bitwise_not(breaks))}
         columns[f"{name}_kept"] = any_of(rack, "kept", F.lit(0))
     return columns
+
+
+def possible_after(quorum: Column) -> Column:
+    """The quorums that are possible, a bit each: 1 << KEPT, 1 << LOST."""
+    return F.when(quorum == KEPT, 1).when(quorum == LOST, 2).otherwise(3)
+
+
+def _readings(slot: Column) -> Column:
+    """The losses that decide what a slot breaks, as array<struct<lost, quorum>>: both, if the quorum is unknown."""
+
+    def loss(quorum: Column | int) -> Column:
+        return struct({"lost": slot["lost"], "quorum": F.lit(quorum)})
+
+    unsure = slot["quorum"] == UNSURE
+    return F.when(unsure, F.array(loss(KEPT), loss(LOST))).otherwise(F.array(loss(slot["quorum"])))
 
 
 def _slots() -> Column:
@@ -137,8 +154,11 @@ def _slots() -> Column:
     with_unplaced = F.transform(
         firsts, lambda p: slot(RACK_WITH, p["id"], F.concat(in_rack(p), unplaced), p["of_rack_with"])
     )
-    without = F.get("places", 0)["elsewhere"]
-    elsewhere = F.when(F.size(unplaced) > 0, F.array(slot(ELSEWHERE, F.lit(0), unplaced, without)))
+    # Nothing is known of a replica whose broker isn't listed.
+    possible_quorums = F.greatest(F.array_max(F.col("places")["elsewhere"]), F.lit(1))
+    quorums = F.filter(F.array(F.lit(KEPT), F.lit(LOST)), lambda q: F.getbit(possible_quorums, q) == 1)
+    without = F.transform(quorums, lambda q: slot(ELSEWHERE, q, unplaced, q))
+    elsewhere = F.when(F.size(unplaced) > 0, without)
     sets = F.transform(loss_sets.masks(), lambda mask: slot(SET, mask, loss_sets.members(mask), F.lit(KEPT)))
     listed = F.concat(
         nothing,
@@ -178,12 +198,21 @@ def _with_bits(one: Column) -> Column:
 
 
 def _of_slot(slot: Column) -> Column:
-    """A loss, with what it breaks."""
-    answer = _answer(slot["lost"], slot["quorum"])
-    # Among the sets that are lost is each broker, and each rack.
-    while_kept = F.coalesce(_answer(slot["lost"], F.lit(KEPT))["breaks"], answer["breaks"])
-    kept = F.when(slot["quorum"] == LOST, answer["breaks"].bitwiseAND(while_kept)).otherwise(answer["breaks"])
-    found = {"breaks": answer["breaks"], "kept": kept, "may": answer["may"]}
+    """A loss, with what it breaks. If the quorum is unknown, it breaks what both readings break, and may break what one does."""
+    kept, lost = (_answer(slot["lost"], F.lit(quorum)) for quorum in (KEPT, LOST))
+    quorum = slot["quorum"]
+
+    def of(field: str, both: Callable[[Column, Column], Column]) -> Column:
+        known = F.when(quorum == KEPT, kept[field]).when(quorum == LOST, lost[field])
+        return known.otherwise(both(kept[field], lost[field]))
+
+    breaks = of("breaks", Column.bitwiseAND)
+    found = {
+        "breaks": breaks,
+        # Among the sets that are lost is each broker, and each rack.
+        "kept": breaks.bitwiseAND(F.coalesce(kept["breaks"], breaks)),
+        "may": of("may", Column.bitwiseOR),
+    }
     return struct({**{name: slot[name] for name in ("kind", "place")}, **found})
 
 
@@ -204,7 +233,13 @@ def _losses() -> Column:
         is_rack = one["kind"] == RACK
         may = one["may"].bitwiseOR(F.when(is_rack, with_unplaced(one)).otherwise(0))
         unsure = may.bitwiseAND(F.bitwise_not(one["breaks"]))
-        return struct({"rack": is_rack, **{n: one[n] for n in ("place", "breaks", "kept")}, "unsure": unsure})
+        found = {"rack": is_rack, **{n: one[n] for n in ("place", "breaks", "kept")}, "unsure": unsure}
+        return struct({**found, "anywhere": F.when(is_rack, anywhere(one)).otherwise(False)})
+
+    def anywhere(one: Column) -> Column:
+        possible_quorums = possible_after(F.get("places", one["place"] - 1)["of_rack_with"])
+        same = F.filter("each", lambda o: (o["kind"] == ELSEWHERE) & (F.getbit(possible_quorums, o["place"]) == 1))
+        return F.exists(same, lambda o: o["may"] != 0)
 
     listed = F.transform(F.filter("each", lambda o: o["kind"].isin(BROKER, RACK)), found)
     anything = F.filter(listed, lambda o: (o["breaks"] != 0) | (o["unsure"] != 0))
@@ -214,11 +249,16 @@ def _losses() -> Column:
 
 def _unknown() -> list[Column]:
     none, nothing = F.lit(None).cast("int"), F.lit(0)
-    return [none.alias("place"), nothing.alias("breaks"), nothing.alias("kept"), F.lit(ALL).alias("unsure")]
+    unsure = [F.lit(ALL).alias("unsure"), F.lit(False).alias("anywhere")]
+    return [none.alias("place"), nothing.alias("breaks"), nothing.alias("kept"), *unsure]
 
 
 def _elsewhere() -> Column:
-    return F.coalesce(F.get(F.filter("each", lambda o: o["kind"] == ELSEWHERE), 0)["may"], F.lit(0))
+    def of(quorum: int) -> Column:
+        found = F.filter("each", lambda o: (o["kind"] == ELSEWHERE) & (o["place"] == quorum))
+        return F.coalesce(F.get(found, 0)["may"], F.lit(0))
+
+    return struct({"kept": of(KEPT), "lost": of(LOST)})
 
 
 def _already() -> dict[str, Column]:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from spark_jobs.frames import quorum
 from spark_jobs.frames.columns import certain, struct
 from spark_jobs.frames.facts import REPLICA_FIELDS
-from spark_jobs.frames.single_losses import KEPT, LOST, UNSURE
+from spark_jobs.frames.single_losses import KEPT, LOST, UNSURE, possible_after
 
 WIDTH = 6
 """The most replicas of a packed pattern."""
@@ -29,7 +29,7 @@ BY_ID = 1_000_000
 OF_KIND = ("live", "caps", "min_isr", "min_isr_source")
 """What rules for losses read of a broker."""
 SETTINGS = ("min_isr_readable", "own_min_isr", "own_min_isr_source", "has_observers", "elr_on", "unclean")
-OF_CLUSTER = ("recorded_min_isr", "reassignments_known")
+OF_CLUSTER = ("recorded_min_isr", "reassignments_known", "quorum_before")
 MEMBERS = ("isr", "elr", "adding", "removing")
 PLACED = ("states", "racks", "quorums", "members")
 """The parts of KEY that a partition has from its replicas and their brokers."""
@@ -37,7 +37,7 @@ KEY = ("settings", *PLACED)
 BY_PLACE = ("settings", "states", "members")
 """The parts of KEY that decide what a set of replicas breaks if it is lost. The others decide which sets a loss takes."""
 QUORUMS = ("own", "of_rack", "of_rack_with", "elsewhere")
-"""Quorums after losses that a broker's code has, two bits each (`single_losses.broken`)."""
+"""What a broker's code has of quorums after losses, two bits each (`single_losses.broken`)."""
 
 
 class Codes(NamedTuple):
@@ -98,8 +98,8 @@ def _coded(broker: Column) -> Column:
     rack = F.coalesce(F.array_position("racks", broker["rack"]), F.lit(0))
     of_rack = [F.coalesce(F.get(name, rack - 1), F.lit(KEPT)) for name in ("rack_quorum", "rack_quorum_with")]
     # A rack without a replica of the partition may be lost with the nodes of unknown racks.
-    alike = F.array_distinct("rack_quorum_with")
-    of_rack.append(F.when(F.size(alike) == 1, F.get(alike, 0)).otherwise(UNSURE))
+    elsewhere = F.aggregate("rack_quorum_with", F.lit(0), lambda bits, code: bits.bitwiseOR(possible_after(code)))
+    of_rack.append(elsewhere)
     own = _quorum_code(F.array(broker["broker"]))
     fields = zip((kind, rack, own, *of_rack), (0, 16, 32, 34, 36, 38), strict=True)
     return F.struct(broker["broker"], _joined(fields))
@@ -132,7 +132,7 @@ def numbered_topics(topics: DataFrame, clusters: DataFrame) -> DataFrame:
 
     Checkpointed, since other frames refer to the numbers. Diskless topics are left out: their replicas have no meaning.
     """
-    of_clusters = clusters.select("cluster", *OF_CLUSTER)
+    of_clusters = clusters.withColumn("quorum_before", quorum.before()).select("cluster", *OF_CLUSTER)
     replicated = topics.where(~certain("diskless")).select("cluster", "topic", *SETTINGS)
     joined = replicated.join(F.broadcast(of_clusters), "cluster")
     of_settings = F.struct(*SETTINGS, *OF_CLUSTER)
@@ -266,7 +266,9 @@ def _fits() -> Column:
 
 
 def facts_of(patterns: DataFrame, topics: DataFrame, kinds: DataFrame, like: DataFrame) -> DataFrame:
-    """Each pattern as a row of `partitions.facts`, with KEY, `unclean` and `places`. Brokers are numbered by place, from 1.
+    """Each pattern as a row of `partitions.facts`, with KEY and what `single_losses.broken` reads.
+
+    Brokers are numbered by place, from 1.
 
     like: a frame with the columns of `partitions.facts`. Columns that rules for losses don't read are NULL.
     """
@@ -295,7 +297,9 @@ def facts_of(patterns: DataFrame, topics: DataFrame, kinds: DataFrame, like: Dat
     absent = [F.lit(None).cast(f.dataType).alias(f.name) for f in like.schema.fields if f.name not in own]
     present = [name for name in like.columns if name in with_facts.columns]
     places = F.transform("replicas", _place).alias("places")
-    return with_facts.select(*(k for k in KEY if k not in present), *present, "unclean", places, *absent)
+    return with_facts.select(
+        *(k for k in KEY if k not in present), *present, "unclean", "quorum_before", places, *absent
+    )
 
 
 def _mask(first: int) -> Column:

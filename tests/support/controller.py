@@ -56,18 +56,32 @@ class Played:
             return
 
     def answer(self) -> str:
-        if self.leader is None:
+        if self.leader not in self.live:
             return "LEADER_NOT_AVAILABLE"
-        return "NONE" if len(self.isr) >= self.m else "NOT_ENOUGH_REPLICAS"
+        if len(self.isr) < self.m:
+            return "NOT_ENOUGH_REPLICAS"
+        # The leader waits for all members of the ISR.
+        return "NONE" if set(self.isr) <= self.live else "REQUEST_TIMED_OUT"
+
+    def without(self, brokers: Iterable[int]) -> Played:
+        """A copy in which these brokers are dead, and not fenced yet."""
+        return replace(self, live=self.live - set(brokers), isr=list(self.isr), elr=list(self.elr), deleted=False)
 
 
 def after(partition: Played, lost: Iterable[int]) -> tuple[set[tuple[str, int | None]], bool]:
     """What the partition may answer, with its leader, after the loss in any order; and may records be deleted?"""
-    outcomes, deleted = set(), False
-    for order in permutations([b for b in lost if b in partition.live]):
-        played = replace(partition, live=set(partition.live), isr=list(partition.isr), elr=list(partition.elr))
+    ends = fenced(partition, [b for b in lost if b in partition.live])
+    return {(end.answer(), end.leader) for end in ends}, any(end.deleted for end in ends)
+
+
+def fenced(partition: Played, brokers: Iterable[int], kept: bool = True) -> list[Played]:
+    """The partition after the brokers were fenced, in each order. kept: have the controllers a majority? Else nothing is."""
+    if not kept:
+        return [partition.without(brokers)]
+    ends = []
+    for order in permutations(b for b in brokers if b in partition.replicas):
+        played = partition.without(())
         for broker in order:
             played.fence(broker)
-        outcomes.add((played.answer(), played.leader))
-        deleted |= played.deleted
-    return outcomes, deleted
+        ends.append(played)
+    return ends

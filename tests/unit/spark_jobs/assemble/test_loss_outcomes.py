@@ -209,7 +209,8 @@ def test_without_facts_about_the_quorum_what_holds_either_way_is_known(spark):
     assert {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()} == {
         "gone": ("LEADER_NOT_AVAILABLE", None),
         "follow": ("NONE", 3),
-        "held": (None, None),
+        # Its leader stays either way.
+        "held": (None, 3),
         "led": (None, None),
     }
 
@@ -260,3 +261,22 @@ def test_what_depends_on_brokers_without_a_rack_is_unknown(spark):
     assert {r["quorum"]["kept"] for r in with_voter.values()} == {None}
     assert with_voter["test", "breaks", 0]["now"] == "NOT_ENOUGH_REPLICAS"
     assert with_voter["test", "depends", 0]["now"] is None
+
+
+def test_a_leader_waits_for_a_broker_that_is_down_until_it_is_fenced_unless_the_quorum_is_lost(spark):
+    """If nothing is lost, `before` is what the snapshot shows: a drill compares it with a prediction."""
+    table = "topic leader replicas isr min\nwaits 3 3,4,2 3,4,2 2\nled 2 2,3 2,3 1"
+    voters = {"kept": "101:az1 102:az2 103:az3", "lost": "101:az1 102:az2:- 103:az3:-"}
+    documents = [document(table, cluster=name, brokers="1 2! 3 4", quorum=ids) for name, ids in voters.items()]
+
+    def before(lost):
+        rows = predicted(spark, documents, {name: {"brokers": lost, "controllers": []} for name in voters})
+        return {key[:2]: (row["before"], row["leader_before"]) for key, row in rows.items()}
+
+    shown = {"waits": ("REQUEST_TIMED_OUT", 3), "led": ("LEADER_NOT_AVAILABLE", 2)}
+    assert before([]) == {(name, topic): seen for name in voters for topic, seen in shown.items()}
+    assert before([1]) == {
+        **{("lost", topic): seen for topic, seen in shown.items()},
+        ("kept", "waits"): ("NONE", 3),
+        ("kept", "led"): ("NONE", 3),
+    }
