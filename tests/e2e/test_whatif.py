@@ -23,7 +23,8 @@ TABLE = """
 
 
 def run(folder, name: str, *options: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "durability.cli", name, "--out", str(folder / "out"), *options]
+    out = () if "--out" in options else ("--out", str(folder / "out"))
+    command = [sys.executable, "-m", "durability.cli", name, *out, *options]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)
 
 
