@@ -33,14 +33,19 @@ def scope_of(nodeid: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests of real brokers, and starts what takes long first: what is left at the end keeps all workers busy."""
     for item in items:
-        for fixture, folder in TOGETHER.items():
-            if fixture in getattr(item, "fixturenames", ()) and scope_of(item.nodeid) != folder:
-                raise pytest.UsageError(f"{item.nodeid} asks for {fixture}: move its module into {folder}")
         if item.nodeid.startswith("tests/cluster/"):
             item.add_marker("cluster")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     place = {folder: number for number, folder in enumerate(LONG)}
     items.sort(key=lambda item: (place.get(scope_of(item.nodeid), len(LONG)), item.path not in slow))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fails a test that asks for a fixture of TOGETHER in another folder. xdist would hide an error of the collection."""
+    for fixture, folder in TOGETHER.items():
+        if fixture in getattr(item, "fixturenames", ()) and scope_of(item.nodeid) != folder:
+            pytest.fail(f"{item.nodeid} asks for {fixture}: move its module into {folder}", pytrace=False)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -67,7 +67,14 @@ def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
                 f"{named} can't be applied: a cluster-wide {MIN_ISR} isn't changed, because that wipes every ELR"
             )
     return PlanFiles(
-        *(id, content["cluster"], content["kafka_cluster_id"], steps, settings, inherited, findings(content), topic_ids)
+        id,
+        content["cluster"],
+        content["kafka_cluster_id"],
+        steps,
+        settings,
+        inherited,
+        findings(content),
+        topic_ids,
     )
 
 

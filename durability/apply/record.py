@@ -12,7 +12,7 @@ cluster, so it knows what was meant and how far it is. JSON of `was` and `become
   troubled: the partitions that were offline or under their min ISR when the run began, and are since. findings: those that the
   plan fixes or improves. topic_ids: Kafka's, of the plan's topics, as far as they are known.
   It is no change, but what each later try of the run needs, and a plan that takes this one back
-- told: null; `said` is what a pulse reported of the plan, once
+- reported: null; `said` is what a pulse reported of the plan, once
 - stop: null; `said` is why the plan stopped. It is open until `restore` ends it, so that a retry doesn't go on
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from durability.lake import Lake
 
 CLAIM, SET_CONFIG, REASSIGN, THROTTLE, ELECT = "claim", "set-config", "reassign", "throttle", "elect-leaders"
-BEGIN, STOP, TOLD = "begin", "stop", "told"
+BEGIN, STOP, REPORTED = "begin", "stop", "reported"
 """Values of `kind` that are also values of `change`: a plan has one of each. None of them is a change."""
 LEASE = timedelta(minutes=15)
 """A claim that is older than this, and wasn't renewed, is over: its run was killed."""
@@ -230,10 +230,10 @@ class Changes:
         was |= {"findings": sorted(findings), "topic_ids": dict(topic_ids)}
         self._add(Row("", BEGIN, BEGIN, DONE, (), was, None, None, self.run_id, self._next()))
 
-    def told(self, said: str) -> None:
+    def reported(self, said: str) -> None:
         """Writes that this was reported of the plan."""
         self.check()
-        self._add(Row("", TOLD, TOLD, DONE, (), None, None, said, self.run_id, self._next()))
+        self._add(Row("", REPORTED, REPORTED, DONE, (), None, None, said, self.run_id, self._next()))
 
     def done(self, change: str, said: str | None = None) -> None:
         """The change is made."""

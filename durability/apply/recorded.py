@@ -12,10 +12,10 @@ from durability.apply.record import (
     BEGIN,
     CLAIM,
     REASSIGN,
+    REPORTED,
     SET_CONFIG,
     STOP,
     THROTTLE,
-    TOLD,
     Approval,
     Changes,
     Row,
@@ -232,7 +232,7 @@ def plan(lake: Lake, id: str) -> Recorded | None:
         "topic_ids": {topic: id for was in begun for topic, id in was.get("topic_ids", {}).items()}
     }
     # Each try of a restore claims the cluster, also if it changes nothing.
-    changed = [row["captured_at"] for row in rows if row["kind"] not in (CLAIM, BEGIN, STOP, TOLD)]
+    changed = [row["captured_at"] for row in rows if row["kind"] not in (CLAIM, BEGIN, STOP, REPORTED)]
     return Recorded(rows[0]["cluster"], kafka_id, before, findings, changed[-1] if changed else None)
 
 

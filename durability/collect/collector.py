@@ -293,7 +293,7 @@ class _Collection:
     async def _refused(self, partitions: set[tuple[str, int]]) -> set[tuple[str, int]]:
         """Those of topics that this principal may not see.
 
-        A request that names a topic is told apart from a list of all: a busy broker can need seconds to remove a deleted topic.
+        The answer to its name is a refusal, or that it doesn't exist. A busy broker can need seconds to remove a deleted topic.
         """
         if not partitions:
             return partitions

@@ -331,9 +331,7 @@ def _signed_payload(run: Run, keys: list[bytes] | None) -> bytes | None:
         if matching:
             # No signature covers the rest of the file.
             if run.read(ENVELOPE) != envelope_of(payload, key_id(key), matching[0]):
-                run.wrong(
-                    ENVELOPE, "it has more than its payload, the key's id and one signature, or was formatted anew"
-                )
+                run.wrong(ENVELOPE, "it has more than its payload, the key's id and one signature, or was reformatted")
             if keys is None:
                 own = f"which is in the same {run.place} and proves nothing about who signed"
                 run.notes.append(

@@ -67,10 +67,10 @@ def _listed(settings: Settings) -> set[str]:
 
 def _gone(settings: Settings, run_id: str, plan: Unfinished) -> list[str]:
     """What is said of a plan whose cluster the clusters file doesn't list; nothing if it was said before."""
-    from durability.apply.record import TOLD, Changes
+    from durability.apply.record import REPORTED, Changes
 
     changes = Changes(settings.open_lake(), plan.cluster, plan.purpose, plan.plan, run_id, plan.approval)
-    if TOLD in changes.state():
+    if REPORTED in changes.state():
         return []
     said = plain(
         f"plan {plan.plan} was not finished, and can't be taken back: {settings.clusters} doesn't list {plan.cluster}."
@@ -78,7 +78,7 @@ def _gone(settings: Settings, run_id: str, plan: Unfinished) -> list[str]:
         " This is said once"
     )
     with changes.claimed():
-        changes.told(said)
+        changes.reported(said)
     return [said]
 
 

@@ -25,7 +25,7 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     """The rows of `loss_outcomes`, without the run's keys: equal partitions of a topic are one row.
 
     lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A node that is both is lost as both. Those under
-    `unplaced_brokers` and `unplaced_controllers` may be lost too, because they may stand in a lost rack. If nothing is lost
+    `unplaced_brokers` and `unplaced_controllers` may be lost too, because they may be in a lost rack. If nothing is lost
     anywhere, `before` is what the snapshot shows, also of partitions whose leader waits for a broker that is down.
     """
     base, clusters = of_snapshots(read, plan)
@@ -71,14 +71,17 @@ def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose, unknown_quorum:
 
     unknown_quorum: have the controllers a majority where that is unknown?
     """
-    after, nothing = _quorum_after(lose), not any(ids for of in lose.values() for ids in of.values())
+    after = _quorum_after(lose)
+    nothing = not any(ids for of in lose.values() for ids in of.values())
     before = F.lit(False) if nothing else F.coalesce(quorum.before(), F.lit(unknown_quorum))
     of_clusters = clusters.select(
-        *("cluster", _lost(lose)["brokers"].alias("lost"), after.alias("quorum")),
+        "cluster",
+        _lost(lose)["brokers"].alias("lost"),
+        after.alias("quorum"),
         before.alias("quorum_before"),
         F.coalesce(after["kept"], F.lit(unknown_quorum)).alias("quorum_kept"),
     )
-    with_loss = losses.settled(base.join(F.broadcast(of_clusters), "cluster")).localCheckpoint()
+    with_loss = losses.before(base.join(F.broadcast(of_clusters), "cluster")).localCheckpoint()
     answered = loss_views.in_views(with_loss, KEY).withColumn("structural", loss_views.structural_answer())
     return answered.join(with_loss.select(*KEY, *_of_base()), [*KEY])
 

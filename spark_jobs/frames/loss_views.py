@@ -31,7 +31,7 @@ def placements() -> Column:
 def in_views(with_loss: DataFrame, key: Sequence[str], views: Column | None = None) -> DataFrame:
     """One row per `key`, which identifies a row of `with_loss`.
 
-    with_loss: `losses.settled`, with the columns that `losses` reads.
+    with_loss: `losses.before`, with the columns that `losses` reads.
     views: an array of a row's views; all by default. The columns of other views are NULL.
 
     - `before_answer`, `now_answer`, `adding_answer`, `removing_answer`: the answer to an acks=all write; NULL if unknown.

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from spark_jobs.frames.columns import certain, possible, struct
 
 
-def settled(facts: DataFrame) -> DataFrame:
+def before(facts: DataFrame) -> DataFrame:
     """`facts` once the brokers that are down before the loss are fenced, with `listed_isr`, the ISR as the facts have it.
 
     A loss starts from there: a leader waits for such a broker only until it is fenced. Without a quorum it waits on.
@@ -54,7 +54,7 @@ def _fenced(facts: DataFrame, quorum: Column) -> DataFrame:
 
 
 def whole(facts: DataFrame, without: str) -> DataFrame:
-    """`settled` facts as the placement has them: all brokers are up, all replicas are in sync, the first replica leads.
+    """Facts of `before` as the placement has them: all brokers are up, all replicas are in sync, the first replica leads.
 
     without: `adding` or `removing`, the replicas of a running reassignment that are left out. Facts are NULL where a
     reassignment can't be ruled out, and where observers are among the replicas.
@@ -80,7 +80,7 @@ def whole(facts: DataFrame, without: str) -> DataFrame:
 
 
 def data() -> dict[str, Column]:
-    """What happens to acknowledged records, of facts before the loss. Reads `settled`.
+    """What happens to acknowledged records, of facts before the loss. Reads `before`.
 
     `at_risk`: all copies that certainly have every record acknowledged with acks=all are lost. `deleted`: an unclean leader
     that lacks records is elected, and deletes them from copies that come back. NULL if unknown.

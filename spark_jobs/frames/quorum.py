@@ -67,7 +67,7 @@ def before() -> Column:
 def majority_of_cluster() -> dict[str, Column]:
     """`lost`: have the controllers no majority, as they are? `voters`: their number. `missing`: ids of those that are missing.
 
-    `zookeeper`: does ZooKeeper stand in for them?
+    `zookeeper`: does ZooKeeper elect the controller?
     """
     stated = F.col("quorum_mode") == "kraft"
     return {

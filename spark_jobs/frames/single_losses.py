@@ -44,14 +44,14 @@ def broken(
       quorum be in `elsewhere` if no replica stood there?
     - `sets`: array<struct<rack, places, breaks>>: the smallest sets of brokers, and of racks, that break something. breaks: of
       `loss_sets.COUNTED`.
-    - `elsewhere`: struct<kept, lost>, BITS that the loss of a rack may break although no replica is known to stand there, with
+    - `elsewhere`: struct<kept, lost>, BITS that the loss of a rack may break although no replica is known to be there, with
       the quorum kept and without it.
     - `of_broker`, `of_broker_unsure`, `of_rack`, `of_rack_unsure`: BITS that any such loss breaks, or may break.
     - `of_broker_kept`, `of_rack_kept`: BITS that any such loss breaks although the quorum keeps its majority.
     - `already`, `already_unsure`: BITS that are broken without a loss.
     """
     different = F.array_distinct(F.flatten(F.transform("slots", _readings)))
-    listed = losses.settled(facts).withColumn("slots", _slots()).withColumn("different", different).localCheckpoint()
+    listed = losses.before(facts).withColumn("slots", _slots()).withColumn("different", different).localCheckpoint()
     once = _once(listed, key, alike) if alike else listed
     answered = _answers(once, alike or key, prepared)
     racks = F.transform("places", lambda p: p["rack"]).alias("racks_of_places")

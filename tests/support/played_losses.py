@@ -24,7 +24,7 @@ BY_SEVERITY = (NONE, "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", OFFLINE)
 
 
 class Loss(NamedTuple):
-    """What is lost: brokers, and the ids of all nodes. more: the same with the nodes that may stand in a lost rack."""
+    """What is lost: brokers, and the ids of all nodes. more: the same with the nodes that may be in a lost rack."""
 
     kind: str
     name: str

@@ -253,7 +253,7 @@ def lines_end_as_on_windows(folder, out):
     rewrite(folder, "SHA256SUMS", (folder / "SHA256SUMS").read_bytes().replace(b"\n", b"\r\n"))
 
 
-MORE = "manifest.dsse.json: it has more than its payload, the key's id and one signature, or was formatted anew"
+MORE = "manifest.dsse.json: it has more than its payload, the key's id and one signature, or was reformatted"
 
 
 @case(MORE, sums=True, openssl=True)
