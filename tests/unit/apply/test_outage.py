@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -427,7 +428,9 @@ def test_replicas_that_a_broker_shows_late_are_not_those_of_others(later, monkey
         world.replicas["inherits"] = shown
         back, _ = outage_back.survey(world, world.changes(), known(True))
         assert bool(back.others) == (shown == (2, 6, 1))
-        monkeypatch.setattr(outage_back.time, "sleep", lambda seconds: world.replicas.update(inherits=later))
+        # The module's own name alone: a thread that sleeps elsewhere must not change the replicas.
+        paused = SimpleNamespace(sleep=lambda seconds: world.replicas.update(inherits=later))
+        monkeypatch.setattr(outage_back, "time", paused)
         world.run(None, False, lambda c: outage_back.restore(world, c, known(True)))
         assert world.states() == {DONE}
     world.run(None, False, lambda c: outage_back.restore(world, c, known(True)))

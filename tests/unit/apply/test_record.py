@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_of_two_runs_that_claim_at_once_only_one_goes_on(monkeypatch, other, giv
             lake.rows.append(theirs | {"state": "done"})
 
     monkeypatch.setattr(lake, "append", append)
-    monkeypatch.setattr(record.time, "sleep", sleep)
+    monkeypatch.setattr(record, "time", SimpleNamespace(sleep=sleep))  # other threads sleep on
     if goes_on:
         here.claim()
         here.intend("1", "1", THROTTLE, [], [], [])
