@@ -136,8 +136,8 @@ def checked(given: Given) -> Options:
         cluster=given.text("cluster") or None,
         clusters=given.file("clusters"),
         topology=topology,
-        policy=_usable(load_policy, given.file("policy", policies / "policy.yaml")),
-        waivers=_usable(load_waivers, given.file("waivers", policies / "waivers.yaml")),
+        policy=usable(load_policy, given.file("policy", policies / "policy.yaml")),
+        waivers=usable(load_waivers, given.file("waivers", policies / "waivers.yaml")),
         out=given.folder("out", out),
         lake=lake if "://" in lake else str(given.folder("lake", Path(lake).absolute())),
         fail_on=fail_on,
@@ -189,9 +189,9 @@ def _signing_key(given: Given) -> Path | None:
     return path
 
 
-def _usable(load: Callable[[Path], object], path: Path | None) -> Path:
-    """The path of a policy or waivers file, after reading it."""
-    assert path is not None, "these files have a default"
+def usable(load: Callable[[Path], object], path: Path | None) -> Path:
+    """The path of a policy, waivers or clusters file, after reading it. Raises BadInput if it is wrong."""
+    assert path is not None, "it is given, or has a default"
     try:
         load(path)
     except (PermissionError, UnicodeDecodeError) as error:

@@ -17,6 +17,8 @@ from durability import resources
 from durability.addresses import is_loopback
 from durability.cli import airflow_home
 from durability.cli.exit_status import INCOMPLETE
+from durability.cli.options import Given, usable
+from durability.errors import Refused
 
 if TYPE_CHECKING:
     from durability.runtime.processes import Session
@@ -42,8 +44,33 @@ SETTLED_SECONDS = 60.0
 POLL_SECONDS = 0.5
 
 
-def run() -> int:
-    """Run Airflow's components until Ctrl-C or SIGTERM. Returns 2 if one of them can't be kept running."""
+def deployment(given: Given) -> dict[str, str]:
+    """The variables for the DAGs' params, and for the pages' port, of the options that are given. Their files are read here.
+
+    Raises Refused for an option that names nothing, and BadInput for a wrong file.
+    """
+    from durability.policy import load_clusters, load_policy, load_waivers
+
+    readers = {"clusters": load_clusters, "policy": load_policy, "waivers": load_waivers}
+    stated = {name: usable(load, given.file(name)) for name, load in readers.items() if given.text(name)}
+    if given.text("out"):
+        stated["out"] = given.folder("out", Path(given.text("out")).absolute())
+    variables = {f"DURABILITY_{name.upper()}": str(path) for name, path in stated.items()}
+    if lake := given.text("lake"):
+        folder = Path(lake).absolute()
+        variables["DURABILITY_LAKE"] = lake if "://" in lake else str(given.folder("lake", folder))
+    if port := given.text("port"):
+        if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+            raise Refused(f"{given.named('port')}: expected a port from 1 to 65535")
+        variables["AIRFLOW__API__PORT"] = port
+    return variables
+
+
+def run(variables: Mapping[str, str]) -> int:
+    """Run Airflow's components until Ctrl-C or SIGTERM. Returns 2 if one of them can't be kept running.
+
+    variables: `deployment`; they replace those of the environment.
+    """
     from durability.runtime import processes
 
     # Only this user may read the password of the pages and the database with the Connections.
@@ -51,8 +78,12 @@ def run() -> int:
     home = airflow_home.template().with_name("airflow-up")
     with processes.Session("durability-up-") as session, session.adopting():
         airflow_home.migrate(home)
-        environment = session.environment(_environment(home))
-        clusters = environment.get("DURABILITY_CLUSTERS") or resources.shipped("policies", "clusters.yaml")
+        environment = session.environment(_environment(home, {**os.environ, **variables}))
+        shipped = resources.shipped("policies")
+        files = {
+            name: environment.get(f"DURABILITY_{name.upper()}") or shipped / f"{name}.yaml"
+            for name in ("clusters", "policy", "waivers")
+        }
         subprocess.run(
             [airflow_home.airflow(), "pools", "set", *POOL], env=environment, check=True, capture_output=True
         )
@@ -62,7 +93,10 @@ def run() -> int:
         )
         print(f"Airflow is starting: {environment['AIRFLOW__API__BASE_URL']} ({reached})")
         print(f"  user admin, password in {home / PASSWORDS}")
-        print(f"  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on the clusters of {clusters}")
+        print(
+            f"  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on the clusters of {files['clusters']}"
+        )
+        print(f"  policy {files['policy']}, waivers {files['waivers']}")
         print("  lake_upkeep runs at 04:30 UTC and keeps the lake small")
         print(f"  logs {home}/*.log; Ctrl-C stops it", flush=True)
         # A shell ignores SIGINT for background programs, and children would inherit that.
@@ -70,9 +104,9 @@ def run() -> int:
         return Components(session, home, environment).keep_running()
 
 
-def _environment(home: Path) -> dict[str, str]:
+def _environment(home: Path, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of the components: that of `airflow standalone`, with pages on this host only."""
-    environment = airflow_home.environment(home)
+    environment = airflow_home.environment(home, base)
     port = environment.setdefault("AIRFLOW__API__PORT", "8080")
     for name, value in {
         # A user who reaches the pages can run everything that this user can run.

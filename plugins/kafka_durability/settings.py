@@ -63,16 +63,18 @@ def out_folder() -> Path:
 
 
 def params() -> dict[str, Param]:
-    """The params of a run. Defaults are the shipped policies and the deployment's clusters, lake and out folders."""
+    """The params of a run. The deployment's variables (docs/airflow.md) are the defaults, else the shipped files."""
     policies = shipped("policies")
     lake = os.environ.get("DURABILITY_LAKE", str(state_folder() / "lake"))
     clusters = os.environ.get("DURABILITY_CLUSTERS", str(policies / "clusters.yaml"))
+    policy = os.environ.get("DURABILITY_POLICY", str(policies / "policy.yaml"))
+    waivers = os.environ.get("DURABILITY_WAIVERS", str(policies / "waivers.yaml"))
     return {
         "topology": Param(
             None, type=["null", "string"], description="A topology document or a folder of them, instead of clusters"
         ),
-        "policy": Param(str(policies / "policy.yaml"), type="string", description="Tiers and selectors"),
-        "waivers": Param(str(policies / "waivers.yaml"), type="string", description="Accepted risks"),
+        "policy": Param(policy, type="string", description="Tiers and selectors"),
+        "waivers": Param(waivers, type="string", description="Accepted risks"),
         "clusters": Param(clusters, type="string", description="The fleet"),
         "out": Param(str(out_folder()), type="string", description="Folder of the reports"),
         "lake": Param(lake, type="string", description="Folder or s3:// address of the lake"),

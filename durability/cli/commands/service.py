@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,12 +19,44 @@ def demo() -> None:
     run_until_stopped()
 
 
-@app.command()
-def up() -> int:
-    """Start Airflow with its pages and the scheduled DAGs on this machine. Needs the extra 'airflow'."""
-    from durability.cli.up import run
+def _scheduled(name: str, panel: str, help: str, metavar: str = "FILE") -> Any:
+    """An option of `up`. Its variable in a deployment of Airflow is the default."""
+    variable = f"DURABILITY_{name.removeprefix('--').upper()}"
+    return options.option(name, panel, f"{help} (default: {variable}, else the shipped one).", metavar)
 
-    return run()
+
+_RUNS = "What the scheduled runs use"
+
+
+@app.command()
+def up(
+    ctx: typer.Context,
+    clusters: Annotated[str | None, _scheduled("--clusters", _RUNS, "The clusters file")] = None,
+    policy: Annotated[str | None, _scheduled("--policy", _RUNS, "What is required of which topics")] = None,
+    waivers: Annotated[str | None, _scheduled("--waivers", _RUNS, "Accepted risks")] = None,
+    out: Annotated[
+        str | None,
+        options.option("--out", _RUNS, "The folder for reports (default: DURABILITY_OUT, else out).", "FOLDER"),
+    ] = None,
+    lake: Annotated[
+        str | None,
+        options.option(
+            "--lake",
+            _RUNS,
+            "The lake: a folder or s3://bucket/prefix (default: DURABILITY_LAKE, else that of cluster audits).",
+            "PLACE",
+        ),
+    ] = None,
+    port: Annotated[
+        str | None,
+        typer.Option("--port", envvar="AIRFLOW__API__PORT", help="The pages' port (default: 8080).", metavar="PORT"),
+    ] = None,
+) -> int:
+    """Start Airflow with its pages and the scheduled DAGs on this machine. Needs the extra 'airflow'."""
+    from durability.cli.options import Given
+    from durability.cli.up import deployment, run
+
+    return run(deployment(Given.of(ctx)))
 
 
 @app.command()

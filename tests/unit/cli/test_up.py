@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,8 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from kafka_durability import settings
 
+from durability import resources
 from durability.cli import airflow_home, up
+from durability.cli.options import Given
+from durability.errors import AuditError
 from durability.runtime import watchdog
 from durability.runtime.processes import free_port
 
@@ -37,13 +42,16 @@ HTTPServer((os.environ["AIRFLOW__API__HOST"], int(os.environ["AIRFLOW__API__PORT
 """
 RUN = """
 import pathlib, sys
+from durability import resources
 from durability.cli import airflow_home, up
+from durability.cli.options import Given
+from durability.errors import AuditError
 from durability.runtime import processes
 airflow_home.airflow = lambda: sys.argv[1]
 airflow_home.template = lambda: pathlib.Path(sys.argv[2])
 up.SETTLED_SECONDS = float(sys.argv[3])
 processes.exit_on_sigterm()
-sys.exit(up.run())
+sys.exit(up.run({}))
 """
 
 
@@ -120,3 +128,29 @@ def test_no_log_server_listens(tmp_path: Path, monkeypatch) -> None:
     assert environment["AIRFLOW__API__HOST"] == "127.0.0.1"
     assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
     assert airflow_home.airflow().endswith("airflow")
+
+
+def test_what_the_schedules_use_is_read_before_anything_starts(tmp_path: Path, monkeypatch) -> None:
+    written = {name: tmp_path / f"{name}.yaml" for name in ("clusters", "policy", "waivers")}
+    for name, path in written.items():
+        path.write_bytes(resources.shipped("policies", f"{name}.yaml").read_bytes())
+    stated = {name: str(path) for name, path in written.items()}
+    monkeypatch.chdir(tmp_path)
+    found = up.deployment(Given(stated | {"out": "reports", "lake": "s3://bucket/lake", "port": "8085"}))
+    assert found == {f"DURABILITY_{name.upper()}": path for name, path in stated.items()} | {
+        "DURABILITY_OUT": str(tmp_path / "reports"),
+        "DURABILITY_LAKE": "s3://bucket/lake",
+        "AIRFLOW__API__PORT": "8085",
+    }
+    assert up.deployment(Given({"lake": "lake"})) == {"DURABILITY_LAKE": str(tmp_path / "lake")}
+    # As the DAGs' forms have them.
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+    given = settings.params()
+    assert {name: given[name].value for name in stated} == stated
+    written["policy"].write_text("tiers: 1")
+    wrong = ({"policy": stated["policy"]}, {"clusters": "none.yaml"}, {"out": stated["policy"]}, {"port": "http"})
+    for options in wrong:
+        (value,) = options.values()
+        with pytest.raises(AuditError, match=re.escape(value)):
+            up.deployment(Given(options))
