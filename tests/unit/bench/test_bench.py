@@ -168,10 +168,11 @@ def test_examples_in_docstrings():
 
 def document_of(seconds: float, equal: bool = True) -> dict:
     collect = {"lake_s": 4.0, "parquet_s": 2.0, "rows_s": 1.0}
-    evaluate = {"session_s": 5.0, "spark_s": seconds, "duckdb_s": 1.0, "polars_s": 2.0}
-    evaluate |= {"losses_s": seconds / 2, "losses_duckdb_s": 0.5}
+    took = {"empty job": 5.0, "no losses": 5 + seconds, "evaluate": 5 + 1.5 * seconds}
+    took |= {"duckdb": 1.0, "polars": 2.0, "losses": 0.5}
+    steps = {name: {"wall": wall, "cpu": wall + 5 * (name == "evaluate")} for name, wall in took.items()}
     numbers = {"rows": 10, "peak_mb": 7, "total_s": 9.0, "report_html_mb": 1.0, "worded": 600, "findings_s": 3.0}
-    return {"equal": equal, "collect": collect, "evaluate": evaluate, **numbers}
+    return {"equal": equal, "collect": collect, "steps": steps, **numbers}
 
 
 @pytest.mark.parametrize(("asked", "fleets"), [("", ("kafka", "neighbours")), ("kafka", ("kafka",))])
@@ -187,14 +188,16 @@ def test_every_ratio_is_reported_of_every_fleet_that_is_asked_for(asked, fleets,
     assert scale.main(asked_for) == 0
     written = json.loads(results.read_text())
     assert written["equal"] is True and tuple(written["fleets"]) == fleets
-    assert written["fleets"]["kafka"]["evaluate"]["spark_s"] == 4.0
-    lines = {line[:36].strip(): line[36:].split() for line in capsys.readouterr().out.splitlines()}
+    assert written["fleets"]["kafka"]["steps"]["no losses"]["wall"] == 9.0
+    lines = {line[:44].strip(): line[44:].split() for line in capsys.readouterr().out.splitlines()}
     assert lines["medians of 3 rounds"] == list(fleets)
     assert lines["findings worded a second"] == ["200"] * len(fleets)
     assert lines["evaluate without losses, of duckdb"] == ["4.0", "7.0"][: len(fleets)]
     assert lines["evaluate without losses, of polars"] == ["2.0", "3.5"][: len(fleets)]
     assert lines["losses, of evaluate without them"] == ["0.5", "0.5"][: len(fleets)]
     assert lines["losses, of duckdb"] == ["4.0", "7.0"][: len(fleets)]
+    assert lines["losses, of duckdb (CPU)"] == ["14.0", "17.0"][: len(fleets)]
+    assert lines["evaluate without losses, of duckdb (CPU)"] == lines["evaluate without losses, of duckdb"]
 
 
 def test_a_step_is_reported_by_itself_and_in_the_total_and_peers_are_not():
