@@ -8,7 +8,7 @@ import pytest
 
 pytest_plugins = [
     "tests.support.airflow",
-    "tests.support.judge",
+    "tests.support.joined",
     "tests.support.kafka_walk",
     "tests.support.spark",
     "tests.support.lake",

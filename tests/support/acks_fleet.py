@@ -3,6 +3,7 @@ fact is unread, unknown or invalid."""
 
 from __future__ import annotations
 
+from tests.support.joined import Part
 from tests.support.judge import one
 from tests.support.policy import policy
 from tests.support.topology import document
@@ -237,9 +238,7 @@ UNREAD = [
 ]
 
 
-def judge_fleet(judged_once) -> list[dict]:
-    """The findings of the fleet."""
-    return judged_once("acks", POLICY, [*CLUSTERS, *UNREAD])[1]
+PARTS = [Part("acked", POLICY, [*CLUSTERS, *UNREAD])]
 
 
 def acks(found: list[dict], cluster: str, topic: str = "t", value: str = "all") -> dict:

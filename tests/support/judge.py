@@ -206,7 +206,7 @@ class Judge:
             pa.concat_tables([self.results[table.name], rows_]) if table.name in self.results else rows_
         )
 
-    def _word(self) -> None:
+    def word(self) -> None:
         """Make findings of the latest verdicts, without disagreements."""
         if "verdicts" not in self.latest:
             return
@@ -288,7 +288,11 @@ class Judge:
         if not findings:
             return []
         self._finish(plan)
-        self._word()
+        self.word()
+        return self.findings()
+
+    def findings(self) -> list[dict]:
+        """The findings of the latest run, with observed and required as dicts."""
         found = self.latest["findings"].to_pylist() if "findings" in self.latest else []
         for f in found:
             f["observed"], f["required"] = json.loads(f["observed"]), json.loads(f["required"])
@@ -311,23 +315,6 @@ class Judge:
 
     def posture(self) -> list[dict]:
         return self.latest["topic_posture"].to_pylist()
-
-
-@pytest.fixture(scope="session")
-def judged_once(spark):
-    """Evaluates a fleet once for several modules: (name, policy, documents, options of `run`).
-
-    Returns the judge and its findings, which must not be changed.
-    """
-    kept: dict[str, tuple[Judge, list[dict]]] = {}
-
-    def judge(name: str, policy: Policy, documents: list[dict], **options) -> tuple[Judge, list[dict]]:
-        if name not in kept:
-            made = Judge(spark)
-            kept[name] = made, made.run(documents, policy, **options)
-        return kept[name]
-
-    return judge
 
 
 def pick(found: list[dict], **wanted) -> list[dict]:

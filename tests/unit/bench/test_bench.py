@@ -229,19 +229,23 @@ def test_options_that_make_no_sense_are_refused(option):
         scale.main({"SIZE": "10"} | option)
 
 
-@pytest.mark.parametrize("placement", placements.PLACEMENTS)
-def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monkeypatch):
+def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
     """Three programs, one of them the rules: the same health, counters, posture and topics' verdicts, row by row.
 
     DuckDB computes what losses break, too.
 
-    The fleet has a rack of several brokers down, eligible leader replicas, topics whose replicas have to move for the racks
-    that their tier requires, and a cluster without racks.
+    Each placement has a fleet, and both are judged in one job. A fleet has a rack of several brokers down, eligible leader
+    replicas, topics whose replicas have to move for the racks that their tier requires, and a cluster without racks.
     """
     monkeypatch.setattr(partition_groups, "FROM", 100)
     monkeypatch.setattr(Plan, "small", False)
     judge = Judge(spark)
-    judge.run([t.document for t in fleet.topologies(15_000, seed=2075, placement=placement)])
+    documents = []
+    for placement in placements.PLACEMENTS:
+        for document in (t.document for t in fleet.topologies(15_000, seed=2075, placement=placement)):
+            document["cluster"]["id"] = f"{placement}-{document['cluster']['id']}"
+            documents.append(document)
+    judge.run(documents)
     results = (*compare.TABLES.values(), *losses.TABLES.values())
     held = judge.facts | {name: judge.latest[name] for name in results}
     for name, table in held.items():
@@ -262,7 +266,8 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
                 columns = columns - {"partition"} | {"partitions"}
             own = {"run_id", "result_id", "evidence", "provider", *compare.UNCOMPARED.get(table, ())}
             assert columns == set(judge.latest[table].column_names) - own
-    assert len(judge.partition_health()) > 500
+    for placement in placements.PLACEMENTS:
+        assert sum(row["cluster"].startswith(f"{placement}-") for row in judge.partition_health()) > 500
     (tmp_path / "losses").mkdir()
     losses.main(inputs, tmp_path / "losses")
     assert compare.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / "losses", losses.TABLES) == []

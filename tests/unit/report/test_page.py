@@ -338,12 +338,14 @@ def test_the_page_stays_under_five_megabytes(tmp_path):
             f"{text[:240]}{i}",
             "replication-factor",
             outcome,
-            message=text,
-            remediation=f"{i}{text}",
-            cause=f"{i}{text}",
+            message=said,
+            remediation=f"{i}{said}",
+            cause=f"{i}{said}",
         )
         for outcome in ("FAIL", "UNKNOWN", "EXEMPT")
         for i in range(1_200)
+        # One in forty is so long that few of them fill the page.
+        for said in [text if i % 40 == 0 else text[:2_400]]
     ]
     counters = [{"topic": f"{text[:240]}{i}", "partitions": 9, "offline": 1} for i in range(400)]
     html = render(rows, tmp_path, counters=counters, paper=False)

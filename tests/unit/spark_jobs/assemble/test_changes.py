@@ -1,5 +1,9 @@
-"""Waivers, providers' duties, and what changed between two runs: one pair of fleets, judged one after the other;
-and a fleet that is judged once."""
+"""Waivers, providers' duties, and what changed between two runs: one pair of fleets, judged one after the other.
+
+The second run has more clusters: a platform that hides what is in sync, diskless topics, and two days of the same waivers.
+"""
+
+import copy
 
 import pytest
 
@@ -70,12 +74,29 @@ def worsens(second, **options):
     )
 
 
+WAIVED = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,1 0,1 1"
+DISKLESS = "topic leader replicas isr min\nevents - - - -\nodd 1 0 0,1 -\norders 0 0,1 0,1 2"
+ON = {"events": {"diskless.enable": "true"}, "odd": {"inkless.enable": "true"}}
+SEEN_ONCE = [
+    document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers=BROKERS, cluster="rp", cluster_provider="redpanda"),
+    document(DISKLESS, brokers=BROKERS, cluster="dl", configs=ON, broker_configs={"min.insync.replicas": "2"}),
+    document(WAIVED, brokers=BROKERS, cluster="today"),
+    document(WAIVED, brokers=BROKERS, cluster="tomorrow", captured_at="2026-11-22T00:00:00Z"),
+]
+
+
 @pytest.fixture(scope="module")
-def runs(spark):
-    judge = Judge(spark)
-    first = judge.run(fleet(), STRICT, result="r1", inventory=compared("c", "worse", "ghost", "dropped"))
-    second = judge.run(
-        fleet(second=True),
+def judges(spark):
+    """The judge after each of three runs, with its findings as `found`."""
+    judge, judges = Judge(spark), []
+
+    def run(documents, *arguments, **options):
+        judge.found = judge.run(documents, *arguments, **options)
+        judges.append(copy.copy(judge))
+
+    run(fleet(), STRICT, result="r1", inventory=compared("c", "worse", "ghost", "dropped"))
+    run(
+        [*fleet(second=True), *SEEN_ONCE],
         LOOSE,
         WAIVERS,
         result="r2",
@@ -84,7 +105,7 @@ def runs(spark):
         providers={"healed": "confluent"},
         inventory=compared("c", "worse", "healed", "ghost", previous=["r1"]),
     )
-    third = judge.run(
+    run(
         [],
         LOOSE,
         WAIVERS,
@@ -93,7 +114,18 @@ def runs(spark):
         failed=[("lost", "still no route")],
         inventory=compared(previous=["r2"], problem="no route"),
     )
-    return first, second, third
+    return judges
+
+
+@pytest.fixture(scope="module")
+def runs(judges):
+    return [judge.found for judge in judges]
+
+
+@pytest.fixture(scope="module")
+def judge(judges):
+    """Of the second run."""
+    return judges[1]
 
 
 def compared(*names: str, previous: list[str] = (), problem: str | None = None) -> Inventory:
@@ -222,23 +254,6 @@ def test_the_providers_duty_is_not_applicable(runs):
     for control in ("broker-rack", "controller-quorum", "broker-defaults"):
         assert healed[control]["outcome"] == "NOT_APPLICABLE"
         assert healed[control]["message"]
-
-
-@pytest.fixture(scope="module")
-def judge(spark):
-    """Of one run over a platform that hides what is in sync, diskless topics, and two days of the same waivers."""
-    waived = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,1 0,1 1"
-    diskless = "topic leader replicas isr min\nevents - - - -\nodd 1 0 0,1 -\norders 0 0,1 0,1 2"
-    on = {"events": {"diskless.enable": "true"}, "odd": {"inkless.enable": "true"}}
-    documents = [
-        document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers=BROKERS, cluster="rp", cluster_provider="redpanda"),
-        document(diskless, brokers=BROKERS, cluster="dl", configs=on, broker_configs={"min.insync.replicas": "2"}),
-        document(waived, brokers=BROKERS, cluster="today"),
-        document(waived, brokers=BROKERS, cluster="tomorrow", captured_at="2026-11-22T00:00:00Z"),
-    ]
-    judge = Judge(spark)
-    judge.found = judge.run(documents, STRICT, WAIVERS)
-    return judge
 
 
 def test_what_a_platform_hides_is_unknown(judge):

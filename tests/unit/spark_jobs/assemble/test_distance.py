@@ -61,9 +61,9 @@ def test_a_tier_has_all_its_partitions_and_none_where_no_run_resolved_it(spark):
     ]
 
 
-@pytest.fixture
-def counted(spark, monkeypatch):
-    """Counts documents with these distances; returns the judge and the rows of `health_counters` by cluster and topic."""
+@pytest.fixture(scope="module")
+def counted(spark):
+    """Counts documents with these distances; returns the rows of `health_counters` by cluster and topic."""
     from spark_jobs.assemble import evaluation
 
     judge, written = Judge(spark), evaluation.write_measures
@@ -71,15 +71,24 @@ def counted(spark, monkeypatch):
     def count(documents, near, resolved=None, **options):
         def with_near(made, write):
             made.losses.distances = lambda: near
-            parts = [replace(part, resolved_result_id=resolved) for part in made.plan.snapshots]
+            of = resolved or {}
+            parts = [replace(part, resolved_result_id=of.get(part.cluster)) for part in made.plan.snapshots]
             made.plan = replace(made.plan, snapshots=parts)
             written(made, write)
 
-        monkeypatch.setattr(evaluation, "write_measures", with_near)
-        judge.run(documents, POLICY, findings=False, losses=False, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(evaluation, "write_measures", with_near)
+            judge.run(documents, POLICY, findings=False, losses=False, **options)
         return {(r["cluster"], r["topic"]): r for r in judge.latest["health_counters"].to_pylist()}
 
     return count
+
+
+@pytest.fixture(scope="module")
+def night(spark, counted):
+    near = distances(spark, ("eu", "orders", 1, 0, 2, 0, 0), ("eu", "tmp-1", 1, 1, 1, 1, 0))
+    documents = [document(TABLE, cluster="eu"), document(TABLE, cluster="us"), document("", cluster="empty")]
+    return counted(documents, near, result="night")
 
 
 def numbers(row) -> tuple:
@@ -90,9 +99,8 @@ def of_tiers(row) -> dict:
     return {t.pop("tier"): tuple(t.values()) for t in row["tiers"]}
 
 
-def test_the_rows_of_topics_and_clusters_have_the_distances(spark, counted):
-    near = distances(spark, ("eu", "orders", 1, 0, 2, 0, 0), ("eu", "tmp-1", 1, 1, 1, 1, 0))
-    rows = counted([document(TABLE, cluster="eu"), document("", cluster="empty")], near)
+def test_the_rows_of_topics_and_clusters_have_the_distances(night):
+    rows = night
     assert numbers(rows["eu", "orders"]) == (1, 0, 2, 0, 0) and rows["eu", "orders"]["offline"] == 0
     assert numbers(rows["eu", "zone"]) == (0, 0, 0, 0, 0)  # its row is about other counts
     assert ("eu", "payed") not in rows
@@ -103,13 +111,11 @@ def test_the_rows_of_topics_and_clusters_have_the_distances(spark, counted):
     assert rows["eu", "orders"]["tiers"] is None
 
 
-def test_a_pulse_has_the_tiers_of_the_last_nightly_run_and_without_one_it_knows_none(spark, counted):
-    near = distances(spark, ("eu", "orders", 1, 0, 2, 0, 0))
-    rows = counted([document(TABLE, cluster="eu")], near, kind="pulse", result="p1")
-    assert numbers(rows["eu", None]) == (1, 0, 2, 0, 0) and rows["eu", None]["tiers"] is None
-    counted([document(TABLE, cluster="eu"), document(TABLE, cluster="us")], near, result="night")
-    newer = document(TABLE + "    anew 1 1\n", cluster="eu")
-    rows = counted([newer], near, "night", kind="pulse", result="p2")
+def test_a_pulse_has_the_tiers_of_the_last_nightly_run_and_without_one_it_knows_none(spark, counted, night):
+    near = distances(spark, ("eu", "orders", 1, 0, 2, 0, 0), ("first", "orders", 1, 0, 2, 0, 0))
+    documents = [document(TABLE + "    anew 1 1\n", cluster="eu"), document(TABLE, cluster="first")]
+    rows = counted(documents, near, {"eu": "night"}, kind="pulse", result="pulse")
+    assert numbers(rows["first", None]) == (1, 0, 2, 0, 0) and rows["first", None]["tiers"] is None
     found = of_tiers(rows["eu", None])
     assert found.pop(None) == (2, 0, 0, 0, 0, 0)  # zone, and anew, which the night doesn't know
     assert found == {"critical": (3, 1, 0, 2, 0, 0), "scratch": (1, 0, 0, 0, 0, 0)}

@@ -1,15 +1,28 @@
-"""Losses of brokers, against a controller that is played in every order in which the lost brokers are fenced."""
+"""Losses of brokers, against a controller that is played in every order in which the lost brokers are fenced.
+
+Each loss is that of a cluster of its own, and one job predicts all of them. Losses that depend on unknown voters or racks:
+test_unsure_losses.py.
+"""
 
 import random
+from functools import cache
 from itertools import combinations
+from typing import Any
 
 import pytest
 
 from tests.support import controller
-from tests.support.losses import predicted
+from tests.support.losses import Lost, answers, lost, outcomes_of
 from tests.support.topology import document
 
 BROKERS = "1:az1 2:az1 3:az2 4:az2 5:az3"
+
+
+@pytest.fixture(scope="module")
+def known(spark):
+    """By cluster and topic, the rows of `loss_outcomes`."""
+    drawn_ = (*played(True)[0], *played(False)[0], *structural()[0])
+    return outcomes_of(spark, [*drawn_, *KNOWN])
 
 
 def drawn(seed, elr_on):
@@ -44,33 +57,40 @@ def drawn(seed, elr_on):
     return made, down
 
 
-@pytest.mark.parametrize("elr_on", [True, False])
-def test_losses_are_what_a_played_controller_does(spark, elr_on):
-    documents, lose, expected = [], {}, {}
+@cache
+def played(elr_on) -> tuple[list[Lost], dict[tuple[str, str], Any]]:
+    """Losses of random clusters, and by cluster and topic what a played controller does."""
+    losses, expected = [], {}
     for seed in range(6):
-        for lost in [(b,) for b in range(1, 6)] + list(combinations(range(1, 6), 2)) + [(1, 3, 5), (1, 2, 3, 4)]:
+        for ids in [(b,) for b in range(1, 6)] + list(combinations(range(1, 6), 2)) + [(1, 3, 5), (1, 2, 3, 4)]:
             made, down = drawn(seed, elr_on)
-            name = f"c{seed}-{'-'.join(map(str, lost))}"
+            name = f"{'elr' if elr_on else 'isr'}-{seed}-{'-'.join(map(str, ids))}"
             made["cluster"]["id"] = name
-            documents.append(made)
-            lose[name] = {"brokers": lost, "controllers": []}
+            losses.append(lost(made, ids))
             for topic in made["topics"]:
                 [p] = topic["partitions"]
                 m = min(int(topic["configs"]["min.insync.replicas"]), len(p["replicas"]))
                 unclean = topic["configs"]["unclean.leader.election.enable"] == "true"
-                played = controller.Played(
+                start = controller.Played(
                     *(p["replicas"], p["leader"], p["isr"], p["elr"] if elr_on else [], m, elr_on, unclean),
                     live={1, 2, 3, 4, 5} - down,
                     full={*p["isr"], *(p["elr"] if elr_on else [])},
                 )
-                expected[name, topic["name"], 0] = (*controller.after(played, lost), p)
-    found = predicted(spark, documents, lose)
+                expected[name, topic["name"]] = (*controller.after(start, ids), p)
+    return losses, expected
+
+
+@pytest.mark.parametrize("elr_on", [True, False])
+def test_losses_are_what_a_played_controller_does(known, elr_on):
+    losses, expected = played(elr_on)
     wrong = []
+    of = {one.cluster: one.ids["brokers"] for one in losses}
+    found = {(cluster, topic): row for cluster in of for topic, row in known[cluster].items()}
     assert len(found) == len(expected)
     for key, (outcomes, deleted, p) in expected.items():
         row = found[key]
         sure = {*p["isr"], *(p["elr"] if elr_on else [])}
-        at_risk = bool(sure) and sure <= set(lose[key[0]]["brokers"])
+        at_risk = bool(sure) and sure <= {*of[key[0]]}
         seen = (row["now"], row["leader_after"])
         if outcomes != {seen} or row["deleted"] != deleted or row["at_risk"] != at_risk:
             wrong.append((key, p, sorted(outcomes, key=str), deleted, at_risk, seen, row["deleted"], row["at_risk"]))
@@ -88,10 +108,12 @@ def whole(replicas, m, unclean):
 BY_SEVERITY = ("NONE", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE")
 
 
-def test_by_structure_all_replicas_are_in_sync_and_the_worse_end_of_a_reassignment_counts(spark):
+@cache
+def structural() -> tuple[list[Lost], dict[tuple[str, str], Any]]:
+    """Losses of clusters with reassignments, and by cluster and topic what breaks by structure."""
     draw = random.Random(7)
-    documents, lose, expected = [], {}, {}
-    for lost in [(b,) for b in range(1, 6)] + list(combinations(range(1, 6), 2)) + [(1, 3, 5)]:
+    losses, expected = [], {}
+    for brokers in [(b,) for b in range(1, 6)] + list(combinations(range(1, 6), 2)) + [(1, 3, 5)]:
         lines, ends, minima = [], {}, {}
         for n in range(30):
             replicas = draw.sample(range(1, 6), draw.randint(2, 4))
@@ -106,176 +128,147 @@ def test_by_structure_all_replicas_are_in_sync_and_the_worse_end_of_a_reassignme
         made = document("topic leader replicas isr adding removing min\n" + "\n".join(lines), brokers=BROKERS)
         for topic in made["topics"]:
             topic["configs"]["unclean.leader.election.enable"] = str(minima[topic["name"]][1]).lower()
-        made["cluster"]["id"] = name = "-".join(map(str, lost))
-        documents.append(made)
-        lose[name] = {"brokers": lost, "controllers": []}
+        made["cluster"]["id"] = name = "-".join(map(str, brokers))
+        losses.append(lost(made, brokers))
         for topic, (m, unclean) in minima.items():
             answers = []
             for replicas in ends[topic]:
                 effective = min(m, len(replicas))
-                [(answer, _)] = controller.after(whole(replicas, effective, unclean), lost)[0]
+                [(answer, _)] = controller.after(whole(replicas, effective, unclean), brokers)[0]
                 answers.append(answer)
             # Any ISR of the effective minimum size may have acknowledged, while a reassignment runs one of all replicas too.
             sets = [*ends[topic], sorted({b for end in ends[topic] for b in end})]
             worst = any(
-                set(isr) <= set(lost) for replicas in sets for isr in combinations(replicas, min(m, len(replicas)))
+                set(isr) <= set(brokers) for replicas in sets for isr in combinations(replicas, min(m, len(replicas)))
             )
-            expected[name, topic, 0] = max(answers, key=BY_SEVERITY.index), worst, worst and not unclean
-    found = predicted(spark, documents, lose)
-    seen = {key: (r["structural"], r["data_worst"], r["availability_worst"]) for key, r in found.items()}
-    assert seen == expected
+            expected[name, topic] = max(answers, key=BY_SEVERITY.index), worst, worst and not unclean
+    return losses, expected
 
 
-def test_without_a_quorum_nothing_changes_but_what_the_lost_brokers_serve(spark):
-    table = """
-        topic  leader replicas isr   min
-        led    1      1,2,3    1,2,3 2
-        held   3      3,1,2    1,2,3 2
-        spared 3      3,4,5    3,4,5 2
-        short  3      3,1      3,1   2
-    """
-    made = document(table, brokers=BROKERS)
-    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": [101, 102]}})
-    answers = {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()}
-    assert answers == {
+def test_by_structure_all_replicas_are_in_sync_and_the_worse_end_of_a_reassignment_counts(known):
+    losses, expected = structural()
+    seen = {(one.cluster, topic): row for one in losses for topic, row in known[one.cluster].items()}
+    names = ("structural", "data_worst", "availability_worst")
+    assert {key: tuple(row[name] for name in names) for key, row in seen.items()} == expected
+
+
+NO_QUORUM = """
+    topic  leader replicas isr   min
+    led    1      1,2,3    1,2,3 2
+    held   3      3,1,2    1,2,3 2
+    spared 3      3,4,5    3,4,5 2
+    short  3      3,1      3,1   2
+"""
+ONE_UNREAD = """
+    topic    leader replicas isr   min
+    spared   3      3,4      3,4   1
+    survives 1      1,2,3    1,2,3 2
+    undecided 1     1,2      1     1
+"""
+WERE_DOWN = """
+    topic  leader replicas isr     min
+    shrunk 3      3,4,2    3,4,2   2
+    short  3      3,2      3,2     2
+    dead   2      2,3      2,3     1
+"""
+MOVING = """
+    topic  leader replicas isr   min
+    moving 2      2,3      2     1
+    spared 4      4,5      4     1
+"""
+WAITS = "topic leader replicas isr min\nwaits 3 3,4,2 3,4,2 2\nled 2 2,3 2,3 1"
+VOTERS = {"kept": "101:az1 102:az2 103:az3", "lost": "101:az1 102:az2:- 103:az3:-"}
+WAITING = [document(WAITS, cluster=name, brokers="1 2! 3 4", quorum=ids) for name, ids in VOTERS.items()]
+
+
+def small(name, table, brokers=BROKERS, **parts):
+    return document(table, cluster=name, brokers=brokers, **parts)
+
+
+KNOWN = [
+    lost(small("no-quorum", NO_QUORUM), [1], [101, 102]),
+    lost(
+        small("one-unread", ONE_UNREAD, unreadable={"/topics/2/configs/unclean.leader.election.enable": "X"}),
+        [1],
+    ),
+    lost(small("were-down", WERE_DOWN, "1:az1 2:az1! 3:az2 4:az2"), [1]),
+    lost(small("moving", MOVING, unreadable={"/cluster/reassignments": "X"}), [3]),
+    lost(
+        small(
+            "leader-unread",
+            "topic leader replicas isr min\norders 2 3,2,1 3,2,1 2",
+            unreadable={"/topics/0/partitions/0/leader": "X"},
+        ),
+        [1],
+    ),
+    lost(
+        small(
+            "loses-none",
+            "topic leader replicas isr min\norders 2 2,3 2,3 2",
+            features=None,
+            unreadable={"/topics/0/partitions/0/isr": "X", "/cluster/features": "X", "/topics/0/configs": "X"},
+        ),
+        [1],
+    ),
+    *(lost(made, [1]) for made in WAITING),
+]
+
+
+def test_without_a_quorum_nothing_changes_but_what_the_lost_brokers_serve(known):
+    assert answers(known["no-quorum"]) == {
         "led": ("LEADER_NOT_AVAILABLE", 1),
         "held": ("REQUEST_TIMED_OUT", 3),
         "spared": ("NONE", 3),
         "short": ("REQUEST_TIMED_OUT", 3),
     }
-    assert {tuple(r["quorum"].values()) for r in rows.values()} == {(3, 1, 2, False)}
+    assert {tuple(r["quorum"].values()) for r in known["no-quorum"].values()} == {(3, 1, 2, False)}
 
 
-def test_a_fact_that_is_missing_makes_unknown_only_what_it_decides(spark):
-    table = """
-        topic    leader replicas isr   min
-        spared   3      3,4      3,4   1
-        survives 1      1,2,3    1,2,3 2
-        undecided 1     1,2      1     1
-    """
-    made = document(table, brokers=BROKERS, unreadable={"/topics/2/configs/unclean.leader.election.enable": "X"})
-    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
-    assert {topic: r["now"] for (_, topic, _), r in rows.items()} == {
+def test_a_fact_that_is_missing_makes_unknown_only_what_it_decides(known):
+    rows = known["one-unread"]
+    assert {topic: r["now"] for topic, r in rows.items()} == {
         "spared": "NONE",
         "survives": "NONE",
         "undecided": None,
     }
-    assert rows["test", "undecided", 0]["deleted"] is None
+    assert rows["undecided"]["deleted"] is None
 
 
-def test_brokers_that_were_down_leave_the_isr_of_partitions_that_lose_nothing_too(spark):
-    table = """
-        topic  leader replicas isr     min
-        shrunk 3      3,4,2    3,4,2   2
-        short  3      3,2      3,2     2
-        dead   2      2,3      2,3     1
-    """
-    made = document(table, brokers="1:az1 2:az1! 3:az2 4:az2")
-    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
-    assert {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()} == {
+def test_brokers_that_were_down_leave_the_isr_of_partitions_that_lose_nothing_too(known):
+    assert answers(known["were-down"]) == {
         "shrunk": ("NONE", 3),
         "short": ("NOT_ENOUGH_REPLICAS", 3),
         "dead": ("NONE", 3),
     }
 
 
-def test_what_a_reassignment_that_could_not_be_read_would_leave_is_unknown(spark):
-    made = document(
-        """
-        topic  leader replicas isr   min
-        moving 2      2,3      2     1
-        spared 4      4,5      4     1
-        """,
-        brokers=BROKERS,
-        unreadable={"/cluster/reassignments": "X"},
-    )
-    rows = predicted(spark, [made], {"test": {"brokers": [3], "controllers": []}})
-    assert {topic: (r["structural"], r["data_worst"]) for (_, topic, _), r in rows.items()} == {
+def test_what_a_reassignment_that_could_not_be_read_would_leave_is_unknown(known):
+    assert {topic: (r["structural"], r["data_worst"]) for topic, r in known["moving"].items()} == {
         "moving": (None, True),
         "spared": (None, False),
     }
 
 
-def test_without_facts_about_the_quorum_what_holds_either_way_is_known(spark):
-    table = """
-        topic  leader replicas isr   min
-        gone   1      1,2      1     1
-        follow 3      1,3,4    3,4   2
-        held   3      1,3,4    1,3,4 2
-        led    1      1,3,4    1,3,4 2
-    """
-    made = document(table, brokers=BROKERS, unreadable={"/cluster/quorum": "X"})
-    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
-    assert {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()} == {
-        "gone": ("LEADER_NOT_AVAILABLE", None),
-        "follow": ("NONE", 3),
-        # Its leader stays either way.
-        "held": (None, 3),
-        "led": (None, None),
-    }
+def test_a_leader_that_could_not_be_read_may_stay(known):
+    assert answers(known["leader-unread"]) == {"orders": ("NONE", None)}
 
 
-def test_a_leader_that_could_not_be_read_may_stay(spark):
-    made = document(
-        "topic leader replicas isr min\norders 2 3,2,1 3,2,1 2",
-        brokers=BROKERS,
-        unreadable={"/topics/0/partitions/0/leader": "X"},
-    )
-    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
-    assert (rows["test", "orders", 0]["now"], rows["test", "orders", 0]["leader_after"]) == ("NONE", None)
-
-
-def test_data_of_a_partition_that_loses_no_replica_is_not_at_risk_whatever_is_unread(spark):
-    made = document(
-        "topic leader replicas isr min\norders 2 2,3 2,3 2",
-        brokers=BROKERS,
-        features=None,
-        unreadable={"/topics/0/partitions/0/isr": "X", "/cluster/features": "X", "/topics/0/configs": "X"},
-    )
-    row = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})["test", "orders", 0]
+def test_data_of_a_partition_that_loses_no_replica_is_not_at_risk_whatever_is_unread(known):
+    row = known["loses-none"]["orders"]
     assert [row[name] for name in ("at_risk", "deleted", "data_worst", "availability_worst")] == [False] * 4
 
 
-def test_what_depends_on_brokers_without_a_rack_is_unknown(spark):
-    table = """
-        topic    leader replicas isr   adding removing min
-        breaks   1      1,4      1,4   -      -        2
-        holds    3      3,4,5    3,4,5 -      -        1
-        depends  1      1,3,4    1,3,4 -      -        2
-        led      3      3,4      3,4   -      -        1
-        moves    3      3,4,1,2  3,4   1,2    3,4      2
-    """
-    made = document(table, brokers="1:az1 2:az2 3:az3 4 5:az2", quorum="101:az1 102 103:az2")
-    lose = {"brokers": [1], "controllers": [101], "unplaced_brokers": [4], "unplaced_controllers": []}
-    rows = predicted(spark, [made], {"test": lose})
-    seen = {topic: (r["now"], r["structural"], r["data_worst"]) for (_, topic, _), r in rows.items()}
-    assert seen == {
-        "breaks": ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS", None),
-        "holds": ("NONE", "NONE", None),
-        "depends": (None, None, None),
-        "led": ("NONE", "NONE", None),
-        # Of the placement after the reassignment, broker 1 alone is enough.
-        "moves": (None, "NOT_ENOUGH_REPLICAS", None),
-    }
-    with_voter = predicted(spark, [made], {"test": lose | {"unplaced_controllers": [102]}})
-    assert {r["quorum"]["kept"] for r in with_voter.values()} == {None}
-    assert with_voter["test", "breaks", 0]["now"] == "NOT_ENOUGH_REPLICAS"
-    assert with_voter["test", "depends", 0]["now"] is None
-
-
-def test_a_leader_waits_for_a_broker_that_is_down_until_it_is_fenced_unless_the_quorum_is_lost(spark):
+def test_a_leader_waits_for_a_broker_that_is_down_until_it_is_fenced_unless_the_quorum_is_lost(spark, known):
     """If nothing is lost, `before` is what the snapshot shows: a drill compares it with a prediction."""
-    table = "topic leader replicas isr min\nwaits 3 3,4,2 3,4,2 2\nled 2 2,3 2,3 1"
-    voters = {"kept": "101:az1 102:az2 103:az3", "lost": "101:az1 102:az2:- 103:az3:-"}
-    documents = [document(table, cluster=name, brokers="1 2! 3 4", quorum=ids) for name, ids in voters.items()]
 
-    def before(lost):
-        rows = predicted(spark, documents, {name: {"brokers": lost, "controllers": []} for name in voters})
-        return {key[:2]: (row["before"], row["leader_before"]) for key, row in rows.items()}
+    def before(found):
+        of = {(name, topic): row for name in VOTERS for topic, row in found[name].items()}
+        return {key: (row["before"], row["leader_before"]) for key, row in of.items()}
 
     shown = {"waits": ("REQUEST_TIMED_OUT", 3), "led": ("LEADER_NOT_AVAILABLE", 2)}
-    assert before([]) == {(name, topic): seen for name in voters for topic, seen in shown.items()}
-    assert before([1]) == {
+    nothing_lost = outcomes_of(spark, [lost(made, []) for made in WAITING])
+    assert before(nothing_lost) == {(name, topic): seen for name in VOTERS for topic, seen in shown.items()}
+    assert before(known) == {
         **{("lost", topic): seen for topic, seen in shown.items()},
         ("kept", "waits"): ("NONE", 3),
         ("kept", "led"): ("NONE", 3),

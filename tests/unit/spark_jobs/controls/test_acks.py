@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from tests.support.acks_fleet import acks, judge_fleet
+from tests.support.acks_fleet import PARTS, acks
 from tests.support.judge import one, pick
 
 
 @pytest.fixture(scope="module")
 def judged(judged_once):
-    return judge_fleet(judged_once)
+    return judged_once(*PARTS)[1]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ certainty is said whatever else is missing. Judged with the fleet of test_acks.p
 
 import pytest
 
-from tests.support.acks_fleet import acks, judge_fleet
+from tests.support.acks_fleet import PARTS, acks
 from tests.support.judge import one, pick
 
 BOTH = {"before 3.7": "NOT_ENOUGH_REPLICAS", "since 3.7": None}
@@ -12,7 +12,7 @@ ABOVE = "min-isr-within-replication-factor"
 
 @pytest.fixture(scope="module")
 def judged(judged_once):
-    return judge_fleet(judged_once)
+    return judged_once(*PARTS)[1]
 
 
 @pytest.fixture(scope="module")

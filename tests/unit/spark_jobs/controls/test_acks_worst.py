@@ -9,7 +9,8 @@ import random
 
 import pytest
 
-from tests.support.judge import Judge, pick
+from tests.support.joined import Part
+from tests.support.judge import pick
 from tests.support.oracle_acks import Case
 from tests.support.policy import policy
 
@@ -20,7 +21,7 @@ TIERS = {
     "three-three": (3, 3),
     "one-four": (1, 4),
     "copies": (2, None),
-    "racks": (None, 2),
+    "only-racks": (None, 2),
 }
 POLICY = policy(
     tiers={
@@ -141,16 +142,18 @@ class Fleet:
         }
 
 
+FLEETS = {
+    "new": Fleet("new", "4.3", [*cases(new=True), *moves(new=True)]),
+    "old": Fleet("old", "3.6", [*itertools.islice(cases(new=False), 0, None, 3), *moves(new=False)]),
+}
+PARTS = [Part("acked", POLICY, [f.document for f in FLEETS.values()])]
+
+
 @pytest.fixture(scope="module")
-def fleets(spark):
+def fleets(judged_once):
     """The clusters, and their findings by topic."""
-    fleets = {
-        "new": Fleet("new", "4.3", [*cases(new=True), *moves(new=True)]),
-        "old": Fleet("old", "3.6", [*itertools.islice(cases(new=False), 0, None, 3), *moves(new=False)]),
-    }
-    found = Judge(spark).run([f.document for f in fleets.values()], POLICY)
-    mine = pick(found, control="acked-durability", resource_type="topic")
-    return fleets, {(f["cluster"], f["resource"]): f for f in mine}
+    mine = pick(judged_once(*PARTS)[1], control="acked-durability", resource_type="topic")
+    return FLEETS, {(f["cluster"], f["resource"]): f for f in mine}
 
 
 def test_every_layout_is_there():

@@ -5,7 +5,8 @@ import pytest
 from durability.catalogue import CONTROLS as CATALOGUE
 from durability.catalogue import SCALAR_CONTROLS
 from spark_jobs.controls import inventory_coverage, rules, waiver_expired
-from tests.support.judge import Judge, one, pick
+from tests.support.joined import Part
+from tests.support.judge import one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
 
@@ -72,7 +73,7 @@ FLEET = [
     cluster("zookeeper", quorum=None, version="3.6"),
     cluster("quorum-unread", unreadable={"/cluster/quorum": "CLUSTER_AUTHORIZATION_FAILED"}),
     # eligible-leader-replicas
-    cluster("old", version="3.9"),
+    cluster("before-4.0", version="3.9"),
     cluster("features-unread", unreadable={"/cluster/features": "TIMEOUT"}),
     # log-dirs
     cluster("disk-lost", each_broker={1: {"offline_log_dirs": 1}}),
@@ -151,11 +152,7 @@ FROM_CONFIGS = {
 
 @pytest.fixture(scope="module")
 def found(judged_once):
-    return judge_fleet(judged_once)
-
-
-def judge_fleet(judged_once):
-    return judged_once("clusters", POLICY, FLEET, failed=[("gone", "connection refused")])[1]
+    return judged_once(PARTS[0])[1]
 
 
 def test_a_good_cluster_has_nothing_to_say(found):
@@ -195,7 +192,7 @@ def test_controller_quorum(found, name, outcome, severity, problems):
     [
         (
             "eligible-leader-replicas",
-            {"good": "PASS", "weak": "FAIL", "old": "NOT_APPLICABLE", "features-unread": "UNKNOWN"},
+            {"good": "PASS", "weak": "FAIL", "before-4.0": "NOT_APPLICABLE", "features-unread": "UNKNOWN"},
         ),
         (
             "broker-defaults",
@@ -279,24 +276,26 @@ topics:
   - {match: {topic: d}, tier: two-racks}
   - {tier: plain}
 """)
+# By cluster: its brokers, and the tiers that it can't meet.
+UNMET = {
+    "limited-three": ("0:az1 1:az2 2:az3", {"survives-a-broker", "headroom"}),
+    "limited-two": ("0:az1 1:az1 2:az2 3:az2", {"survives-a-rack"}),
+    # m = 4 is needed to leave az1, and all five have it then
+    "limited-lopsided": ("0:az1 1:az1 2:az1 3:az1 4:az2", {"survives-a-rack", "two-racks"}),
+    "limited-enough": ("0:az1 1:az2 2:az3 3:az1", set()),
+}
+EACH_TIER = "topic replicas min\n" + "\n".join(f"{name} 0,1,2 2" for name in "abcde")
+LIMITED = [document(EACH_TIER, brokers=brokers, cluster=name) for name, (brokers, _) in UNMET.items()]
+PARTS = [Part("critical", POLICY, FLEET, (("gone", "connection refused"),)), Part("critical", MET, LIMITED)]
 
 
-def test_what_is_acknowledged_and_what_may_be_lost_are_wanted_together(spark):
+def test_what_is_acknowledged_and_what_may_be_lost_are_wanted_together(judged_once):
     """By hand: with min.insync.replicas m every ISR of size m must reach the racks, and what is lost comes on top."""
-    unmet = {
-        "three 0:az1 1:az2 2:az3": {"survives-a-broker", "headroom"},
-        "two 0:az1 1:az1 2:az2 3:az2": {"survives-a-rack"},
-        # m = 4 is needed to leave az1, and all five have it then
-        "lopsided 0:az1 1:az1 2:az1 3:az1 4:az2": {"survives-a-rack", "two-racks"},
-        "enough 0:az1 1:az2 2:az3 3:az1": set(),
-    }
-    topics = "topic replicas min\n" + "\n".join(f"{name} 0,1,2 2" for name in "abcde")
-    documents = [document(topics, brokers=drawn.partition(" ")[2], cluster=drawn.partition(" ")[0]) for drawn in unmet]
-    found = Judge(spark).run(documents, MET, losses=False)
-    for drawn, tiers in unmet.items():
-        mine = pick(found, control="policy-feasible", cluster=drawn.partition(" ")[0])
+    found = judged_once(PARTS[1])[1]
+    for name, (_, tiers) in UNMET.items():
+        mine = pick(found, control="policy-feasible", cluster=name)
         assert {f["outcome"] for f in mine} <= {"PASS", "FAIL"} and len(mine) == 5
-        assert {f["resource"] for f in mine if f["outcome"] == "FAIL"} == tiers, drawn
+        assert {f["resource"] for f in mine if f["outcome"] == "FAIL"} == tiers, name
 
 
 @pytest.mark.parametrize(

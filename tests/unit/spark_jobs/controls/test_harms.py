@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.judge import Judge, one
+from tests.support.joined import Part
+from tests.support.judge import one
 from tests.support.policy import policy
 from tests.support.topology import document
 
@@ -35,14 +36,17 @@ DOCUMENTS = [
         cluster="offline",
         features=OFF,
     ),
-    document("topic replicas min\ngood 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="throttled",
+    document("topic replicas min\ngood 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="all-throttled",
              each_broker={0: THROTTLED, 1: THROTTLED, 2: {"configs": {RATE: "1000"}}}),
 ]  # fmt: skip
 
 
+PARTS = [Part("critical", POLICY, DOCUMENTS)]
+
+
 @pytest.fixture(scope="module")
-def found(spark):
-    return Judge(spark).run(DOCUMENTS, POLICY)
+def found(judged_once):
+    return judged_once(*PARTS)[1]
 
 
 def remedy(found: list[dict], cluster: str, control: str, **more: str) -> str:
@@ -80,7 +84,7 @@ def test_a_throttle_of_all_brokers_is_deleted_where_it_is_set(found):
     asks = """said=$(kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --list) && """
     idle = """{ [[ $said = *"No partition reassignments found"* ]] || ! echo "$said"; } && """
     tool = f'{asks}{idle}kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type brokers'
-    text = remedy(found, "throttled", "reassignment-leftovers")
+    text = remedy(found, "all-throttled", "reassignment-leftovers")
     assert [line for line in text.splitlines() if not line.startswith("#")] == [
         f"{tool} --entity-default --delete-config {RATE}",
         f"{tool} --entity-name 2 --delete-config {RATE}",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.joined import Part
 from tests.support.judge import one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
@@ -119,13 +120,12 @@ CLUSTERS = [
 ]
 
 
+PARTS = [Part("critical", POLICY, [*(d for d, *_ in HEALTH.values()), *CLUSTERS])]
+
+
 @pytest.fixture(scope="module")
 def found(judged_once):
-    return judge_fleet(judged_once)
-
-
-def judge_fleet(judged_once):
-    return judged_once("kips", POLICY, [*(d for d, *_ in HEALTH.values()), *CLUSTERS])[1]
+    return judged_once(*PARTS)[1]
 
 
 @pytest.mark.parametrize("name", HEALTH)

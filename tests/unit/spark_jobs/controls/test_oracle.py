@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from tests.support.joined import Part
 from tests.support.oracle import FAIL, UNSURE, Oracle
 from tests.support.oracle_facts import MIN_ISR, MIN_RACKS, UNCLEAN
 from tests.support.policy import policy
@@ -175,21 +176,18 @@ def tier_of(topic: str) -> str:
     return topic.rpartition("-")[0]
 
 
+PARTS = [Part("nothing", POLICY, [*map(Drawing(SEED).document, range(CLUSTERS))])]
+
+
 @pytest.fixture(scope="module")
 def judged(judged_once):
     """The documents by cluster, the findings by cluster, control, resource type and resource, and the judge."""
-    documents, judge, findings = judge_fleet(judged_once)
+    judge, findings = judged_once(*PARTS)
+    documents = {d["cluster"]["id"]: d for d in PARTS[0].documents}
     found: dict[tuple, list[dict]] = {}
     for f in findings:
         found.setdefault((f["cluster"], f["control"], f["resource_type"], f["resource"]), []).append(f)
     return documents, found, judge
-
-
-def judge_fleet(judged_once):
-    """The random clusters' documents by cluster, their judge and the findings."""
-    drawing = Drawing(SEED)
-    documents = {d["cluster"]["id"]: d for d in map(drawing.document, range(CLUSTERS))}
-    return documents, *judged_once("oracle", POLICY, list(documents.values()))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from durability.findings import reassignments
 from durability.lake import tables
 from durability.remedies.plans import Broker, Placement
-from tests.support.judge import one, pick
+from tests.support.judge import Judge, one, pick
 from tests.support.oracle import FAIL, PASS, UNSURE, combined, verdict
 from tests.support.oracle_facts import Cluster, Partition
 from tests.support.policy import policy
@@ -125,8 +125,9 @@ FLEET = [
 
 
 @pytest.fixture(scope="module")
-def fleet(judged_once):
-    return judged_once("policy-language", POLICY, RANDOM + FLEET)
+def fleet(spark):
+    judge = Judge(spark)
+    return judge, judge.run(RANDOM + FLEET, POLICY)
 
 
 def test_racks_of_ones_own_and_an_even_spread_are_what_brute_force_finds(fleet):

@@ -5,7 +5,8 @@ All are judged as one fleet in one job. Brokers don't enforce min.insync.racks: 
 
 import pytest
 
-from tests.support.judge import Judge, one, pick
+from tests.support.joined import Part
+from tests.support.judge import one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
 
@@ -109,11 +110,13 @@ def broker_validations():
     )
 
 
+EVERYTHING = [EXAMPLE, UNNAMED, MIXED, LED, ANSWERED, ASKS_NOTHING, *validations(), *broker_validations()]
+PARTS = [Part("nothing", POLICY, EVERYTHING)]
+
+
 @pytest.fixture(scope="module")
-def judge(spark):
-    judge = Judge(spark)
-    everything = [EXAMPLE, UNNAMED, MIXED, LED, ANSWERED, ASKS_NOTHING, *validations(), *broker_validations()]
-    judge.found = judge.run(everything, POLICY)
+def judge(judged_once):
+    judge, judge.found = judged_once(*PARTS)
     return judge
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from durability.embedded_kafka import tools
 from durability.report.words import is_script
-from tests.support.judge import Judge, one, pick
+from tests.support.joined import Part
+from tests.support.judge import one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
 from tests.unit.spark_jobs.controls import test_acks, test_clusters, test_kips, test_oracle
@@ -28,7 +29,7 @@ POLICY = policy("""
 tiers:
   standard: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2}
   copies: {acked_copies: 2, survive: [broker]}
-  wide: {replication_factor: 5}
+  five: {replication_factor: 5}
   spread: {acked_racks: 2, write_headroom: 1}
   much: {acked_copies: 3, write_headroom: 1}
   election: {min_insync_replicas: 2, write_headroom: 1, unclean_leader_election: false}
@@ -38,7 +39,7 @@ topics:
   - {match: {cluster: no-numbers}, tier: election}
   - {match: {topic: "spread.*"}, tier: spread}
   - {match: {topic: "copies.*"}, tier: copies}
-  - {match: {topic: "wide.*"}, tier: wide}
+  - {match: {topic: "wide.*"}, tier: five}
   - {match: {topic: "nothing.*"}, tier: nothing}
   - {tier: standard}
 """)
@@ -65,51 +66,6 @@ def with_controllers(doc):
     return doc
 
 
-@pytest.fixture(scope="module")
-def targets(spark):
-    """Findings and posture over TARGETS, on 4.3 with and without the ELR, and on 3.6."""
-    judge = Judge(spark)
-    found = judge.run(
-        [
-            document(TARGETS, brokers=SIX, cluster="new", features={"eligible.leader.replicas.version": 0}),
-            document(TARGETS, brokers=SIX, cluster="old", version="3.6"),
-            document("topic replicas isr min\nt 0,1,2 0,1 -\nrack 0,3,2 0,3 2", brokers="0:az1 1:az2 2:az1! 3:az1",
-                     cluster="down"),
-            document("topic replicas isr elr min\nt 0,1,2 0 1 3", brokers=BRICKS, cluster="elr",
-                     features={"eligible.leader.replicas.version": 1}),
-            document("topic replicas\nt 0,1", brokers=f"0:{HOSTILE.split()[0]} 1:az2", cluster="hostile"),
-            document("topic leader replicas isr min\nt 0 0,1,2 0 1\ngap 0 0,1,2 0 1\ngap - 0,1,2 1 1",
-                     brokers="0:az1 1:az2 2:az3", cluster="short", features={"eligible.leader.replicas.version": 0}),
-            document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:a 4:b", cluster="lopsided"),
-            document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:b 4:b", cluster="wide"),
-            document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="much"),
-            document("topic replicas isr min\ndefault 0,1,2 0,1,2 -\nown 0 0 1\nthree 0,1,2 0,1,2 3", brokers=BRICKS,
-                     cluster="whole", features={"eligible.leader.replicas.version": 0}),
-            document("topic replicas isr min\nweak 0,1,2 0,1,2 1\nclicks 0,1 0,1 1\ndefault 0,1,2 0,1,2 -",
-                     brokers=BRICKS, cluster="0.10", version="0.10.2"),
-            document("topic replicas isr\nt 0 0", brokers="0:az1 1:az2! 2:az3!", cluster="lone"),
-            document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0 1 2", cluster="nowhere"),
-            hostile_rack(),
-            with_controllers(document(
-                "topic replicas min\nt 0,1,2 two\nu 0,1,2 2", brokers=BRICKS, cluster="no-numbers",
-                configs={"u": {"min.insync.racks": "many", "unclean.leader.election.enable": "perhaps"}},
-            )),
-        ],
-        POLICY,
-    )  # fmt: skip
-    return found, {(p["cluster"], p["topic"]): p for p in judge.posture()}
-
-
-@pytest.fixture(scope="module")
-def everything(targets, judged_once):
-    """Remediations of all findings over the tests' fleets and over random clusters: each with one finding it belongs to."""
-    found = list(targets[0])
-    for module in (test_clusters, test_kips, test_acks):
-        found += module.judge_fleet(judged_once)
-    found += test_oracle.judge_fleet(judged_once)[2]
-    return {f["remediation"]: f for f in found if f["remediation"]}
-
-
 def hostile_rack():
     """A rack that is down and whose name wants to be run."""
     down = document("topic replicas isr\nt 0,1,2 1,2", brokers="0:az1! 1:az2 2:az3", cluster="rack")
@@ -117,6 +73,50 @@ def hostile_rack():
         broker["rack"] = HOSTILE if broker["id"] != 2 else "az3"
     down["brokers"][1]["live"] = False
     return down
+
+
+DOCUMENTS = [
+    document(TARGETS, brokers=SIX, cluster="new", features={"eligible.leader.replicas.version": 0}),
+    document(TARGETS, brokers=SIX, cluster="old", version="3.6"),
+    document("topic replicas isr min\nt 0,1,2 0,1 -\nrack 0,3,2 0,3 2", brokers="0:az1 1:az2 2:az1! 3:az1",
+             cluster="down"),
+    document("topic replicas isr elr min\nt 0,1,2 0 1 3", brokers=BRICKS, cluster="elr",
+             features={"eligible.leader.replicas.version": 1}),
+    document("topic replicas\nt 0,1", brokers=f"0:{HOSTILE.split()[0]} 1:az2", cluster="hostile"),
+    document("topic leader replicas isr min\nt 0 0,1,2 0 1\ngap 0 0,1,2 0 1\ngap - 0,1,2 1 1",
+             brokers="0:az1 1:az2 2:az3", cluster="short", features={"eligible.leader.replicas.version": 0}),
+    document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:a 4:b", cluster="lopsided"),
+    document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:b 4:b", cluster="wide"),
+    document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="much"),
+    document("topic replicas isr min\ndefault 0,1,2 0,1,2 -\nown 0 0 1\nthree 0,1,2 0,1,2 3", brokers=BRICKS,
+             cluster="whole", features={"eligible.leader.replicas.version": 0}),
+    document("topic replicas isr min\nweak 0,1,2 0,1,2 1\nclicks 0,1 0,1 1\ndefault 0,1,2 0,1,2 -",
+             brokers=BRICKS, cluster="0.10", version="0.10.2"),
+    document("topic replicas isr\nt 0 0", brokers="0:az1 1:az2! 2:az3!", cluster="lone"),
+    document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0 1 2", cluster="nowhere"),
+    hostile_rack(),
+    with_controllers(document(
+        "topic replicas min\nt 0,1,2 two\nu 0,1,2 2", brokers=BRICKS, cluster="no-numbers",
+        configs={"u": {"min.insync.racks": "many", "unclean.leader.election.enable": "perhaps"}},
+    )),
+]  # fmt: skip
+PARTS = [Part("critical", POLICY, DOCUMENTS)]
+
+
+@pytest.fixture(scope="module")
+def targets(judged_once):
+    """Findings and posture over TARGETS, on 4.3 with and without the ELR, and on 3.6."""
+    judge, found = judged_once(*PARTS)
+    return found, {(p["cluster"], p["topic"]): p for p in judge.posture()}
+
+
+@pytest.fixture(scope="module")
+def everything(targets, judged_once):
+    """Remediations of all findings over the tests' fleets and over random clusters: each with one finding it belongs to."""
+    found = list(targets[0])
+    for module in (test_clusters, test_kips, test_acks, test_oracle):
+        found += [finding for part in module.PARTS for finding in judged_once(part)[1]]
+    return {f["remediation"]: f for f in found if f["remediation"]}
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 
 from durability.streams.classic import NO_EVIDENCE
 from tests.support import walk
+from tests.support.joined import Part
 from tests.support.judge import Judge, one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
@@ -167,20 +168,23 @@ def random_applications(count: int) -> dict[str, dict]:
 RANDOM = random_applications(400)
 
 
-@pytest.fixture(scope="module")
-def judge(spark) -> Judge:
-    return Judge(spark)
+GROUPS = [*(a for a, _ in KAFKA.values()), *STATES.values(), *RANDOM.values()]
+DOCUMENTS = [
+    document(cluster="streams", streams=GROUPS, unreadable=UNREADABLE),
+    document(cluster="blind", streams=[], unreadable={"/streams": "CLUSTER_AUTHORIZATION_FAILED"}),
+    document(cluster="none"),
+]
+PARTS = [Part("nothing", POLICY, DOCUMENTS, (("down", "no answer"),))]
 
 
 @pytest.fixture(scope="module")
-def found(judge: Judge) -> list[dict]:
-    groups = [*(a for a, _ in KAFKA.values()), *STATES.values(), *RANDOM.values()]
-    documents = [
-        document(cluster="streams", streams=groups, unreadable=UNREADABLE),
-        document(cluster="blind", streams=[], unreadable={"/streams": "CLUSTER_AUTHORIZATION_FAILED"}),
-        document(cluster="none"),
-    ]
-    return judge.run(documents, POLICY, failed=[("down", "no answer")])
+def judge(judged_once) -> Judge:
+    return judged_once(*PARTS)[0]
+
+
+@pytest.fixture(scope="module")
+def found(judged_once) -> list[dict]:
+    return judged_once(*PARTS)[1]
 
 
 def spread(found: list[dict], group: str) -> dict:

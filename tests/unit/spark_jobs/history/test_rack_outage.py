@@ -1,10 +1,16 @@
 """KIP-1290's procedure through an outage: lower, hold, restore; and where nothing may be offered.
 
-Each run is the same fleet a little later, compared with the run before, as nights follow each other.
+Every night of a history is a cluster of its own, so two jobs evaluate all nights. In `folder` the nights before it are
+documents that no run has evaluated. In `nights` the night before it was evaluated: its results are those of `folder`. Both agree
+on every night, so by induction runs that follow each other come to the same results.
 """
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
+from durability.lake.tables import TOPIC_POSTURE
 from tests.support.judge import Judge
 from tests.support.policy import policy
 from tests.support.topology import document
@@ -88,20 +94,45 @@ for name, lines in GUARDED.items():
     HISTORIES[f"{name}-off"] = [at(DOWN, lines)]
 
 
+EVERY = [(name, hour) for name, days in HISTORIES.items() for hour in range(len(days))]
+
+
+def shown(name, hour, cluster):
+    """The history's document of one night."""
+    return document(cluster=cluster, captured_at=f"2026-11-21T{hour:02d}:00:00Z", **HISTORIES[name][hour])
+
+
 @pytest.fixture(scope="module")
-def nights(spark):
+def folder(spark):
+    """The judge of each history cut at every night: the cluster `NAME HOUR` has the nights before it as earlier documents."""
+    judge = Judge(spark)
+    judge.run(
+        [shown(name, hour, f"{name} {hour}") for name, hour in EVERY],
+        POLICY,
+        findings=False,
+        earlier=[shown(name, hour, f"{name} {last}") for name, last in EVERY for hour in range(last)],
+    )
+    return judge
+
+
+@pytest.fixture(scope="module")
+def nights(spark, folder):
     """Per night: cluster -> (topic, setting) -> what `topic_posture` says of the outage; and the counters of that night."""
-    judge, last, out = Judge(spark), None, []
+    judge = Judge(spark)
+    # The results of the night before, as those of the cluster's last run.
+    next_night = {f"{name} {hour - 1}": f"{name} {hour}" for name, hour in EVERY if hour}
+    before = [row for row in folder.posture() if row["cluster"] in next_night]
+    before = [row | {"cluster": next_night[row["cluster"]]} for row in before]
+    posture = folder.latest[TOPIC_POSTURE.name]
+    judge.results[TOPIC_POSTURE.name] = pa.Table.from_pylist(before, posture.schema)
+    later = [part for part in folder.plan.snapshots if part.cluster in next_night.values()]
+    documents = [shown(name, hour, f"{name} {hour}") for name, hour in EVERY]
+    judge.run(documents, POLICY, findings=False, result="r2", previous=replace(folder.plan, snapshots=later))
+    entries, out = entries_of(judge), []
     for hour in range(max(map(len, HISTORIES.values()))):
-        documents = [shown(name, hour) for name, days in HISTORIES.items() if hour < len(days)]
-        judge.run(documents, POLICY, findings=False, result=f"r{hour}", previous=last)
-        last = judge.plan
-        out.append(entries_of(judge) | {"counters": judge.latest["health_counters"].to_pylist()})
+        counters = [c for c in judge.latest["health_counters"].to_pylist() if c["captured_at"].hour == hour]
+        out.append({name: entries[f"{name} {hour}"] for name, at in EVERY if at == hour} | {"counters": counters})
     return out
-
-
-def shown(name, hour):
-    return document(cluster=name, captured_at=f"2026-11-21T{hour:02d}:00:00Z", **HISTORIES[name][hour])
 
 
 def entries_of(judge):
@@ -126,7 +157,7 @@ def test_a_lost_rack_asks_to_lower_what_refuses_writes(nights):
         ("racks", RACKS): ("lower", 2, "policy", None, 1, 1),
     }
     assert {(*e["racks"], e["since"].hour) for e in lost.values()} == {("B", 1)}
-    of_cluster = [c for c in nights[1]["counters"] if c["cluster"] == "outage" and c["topic"] is None]
+    of_cluster = [c for c in nights[1]["counters"] if c["cluster"] == "outage 1" and c["topic"] is None]
     assert [c["lost_racks"] for c in of_cluster] == [[{"rack": "B", "brokers": [3, 4]}]]
 
 
@@ -185,22 +216,8 @@ def test_a_lost_broker_is_no_lost_rack_unless_it_was_alone_there(nights):
     assert nights[0]["lost-alone"]["free", REPLICAS]["racks"] == ["C"]
 
 
-def test_a_folder_of_every_night_says_what_the_nights_said(spark, nights):
-    """Each history is cut at every night, the nights before it documents that no run has judged."""
-    cuts = [(name, last) for name, days in HISTORIES.items() for last in range(1, len(days))]
-
-    def named(name, hour, last):
-        found = shown(name, hour)
-        return found | {"cluster": found["cluster"] | {"id": f"{name} {last}"}}
-
-    judge = Judge(spark)
-    judge.run(
-        [named(name, last, last) for name, last in cuts],
-        POLICY,
-        findings=False,
-        earlier=[named(name, hour, last) for name, last in cuts for hour in range(last)],
-    )
-    found = entries_of(judge)
-    assert {(name, last): found[f"{name} {last}"] for name, last in cuts} == {
-        (name, last): nights[last][name] for name, last in cuts
+def test_a_folder_of_every_night_says_what_the_nights_said(folder, nights):
+    found = entries_of(folder)
+    assert {(name, hour): found[f"{name} {hour}"] for name, hour in EVERY} == {
+        (name, hour): nights[hour][name] for name, hour in EVERY
     }

@@ -6,13 +6,13 @@ import copy
 import random
 from dataclasses import replace
 from datetime import date
-from functools import partial
 
 import numpy as np
 import pytest
 
 from bench import fleet
 from durability.lake import partition_groups, rows
+from durability.lake.tables import ONE_FAILURE
 from durability.plan.plan import Plan
 from durability.policy.model import Waiver
 from durability.topology import validate
@@ -121,30 +121,83 @@ def strict_policy():
     return replace(policy, tiers=tiers)
 
 
-def run_as(patch: pytest.MonkeyPatch, patience: int, large: bool) -> None:
-    """Has runs look for alike partitions in clusters of so many and more, and go about it as large or small ones do."""
-    patch.setattr(partition_groups, "FROM", patience)
-    patch.setattr(Plan, "small", property(lambda plan: not large))
+ALONE, OLDER = "alone-", "older-"
+"""Before the ids of clusters whose partitions are in no group, and of those whose groups an earlier version made: all partitions
+in one group, by settings that rules no longer read alone."""
 
 
-@pytest.fixture
-def as_run(monkeypatch):
-    return partial(run_as, monkeypatch)
+def both_ways(documents: list[dict], other: str = ALONE) -> list[dict]:
+    """Each document as that of two clusters, which differ in their groups alone. other: ALONE or OLDER."""
+    return [d | {"cluster": d["cluster"] | {"id": way + d["cluster"]["id"]}} for way in ("", other) for d in documents]
+
+
+@pytest.fixture(autouse=True)
+def groups_by_name(monkeypatch):
+    """Clusters have the groups that their names say."""
+    build, grouped = rows.build, partition_groups.grouped
+
+    def built(topology, *arguments, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(partition_groups, "FROM", 10**9 if topology.cluster.startswith(ALONE) else 0)
+            if topology.cluster.startswith(OLDER):
+                patch.setattr(partition_groups, "READS", "older")
+                patch.setattr(partition_groups, "grouped", lambda *given: np.zeros_like(grouped(*given)))
+            return build(topology, *arguments, **options)
+
+    monkeypatch.setattr(rows, "build", built)
+
+
+def evaluated(judge: Judge, documents: list[dict], large: bool, *more, losses: bool = False, **options) -> list[dict]:
+    """Runs as a large or a small run does, and checks that groups make no difference to its rows. Returns the findings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Plan, "small", property(lambda plan: not large))
+        found = judge.run(documents, strict_policy(), *more, losses=losses, **options)
+    tables_ = tables_of(judge)
+    for name, listed in tables_.items():
+        grouped = [row for row in listed if not row["cluster"].startswith((ALONE, OLDER))]
+        others = [row for row in listed if row["cluster"].startswith((ALONE, OLDER))]
+        assert without_ids(grouped) == without_ids(others), name
+    assert len(tables_["partition_health"]) > 600
+    return found
+
+
+def tables_of(judge: Judge) -> dict[str, list[dict]]:
+    """The rows of each result table of the judge's latest run."""
+    return {n: table.to_pylist() for n, table in judge.latest.items()} | {"partition_health": judge.partition_health()}
+
+
+def without_ids(listed: list[dict]) -> list[str]:
+    """The rows as text, without ALONE and OLDER and what hashes of them are."""
+    kept = ({n: v for n, v in row.items() if n not in ("id", "snapshot_id")} for row in listed)
+    return sorted(repr(row).replace(ALONE, "").replace(OLDER, "") for row in kept)
+
+
+def rows_of(judge: Judge) -> dict[str, list[str]]:
+    return {name: sorted(map(repr, listed)) for name, listed in tables_of(judge).items()}
+
+
+def without_losses(judge: Judge) -> dict[str, list[str]]:
+    """What `rows_of` the clusters with groups doesn't owe to losses."""
+    found = {}
+    for name, listed in tables_of(judge).items():
+        mine = [row for row in listed if not row["cluster"].startswith((ALONE, OLDER))]
+        mine = [row for row in mine if row.get("control") not in ("broker-loss", "rack-loss")]
+        found[name] = sorted(repr({n: v for n, v in row.items() if n not in (*ONE_FAILURE, "tiers")}) for row in mine)
+    return found
 
 
 @pytest.fixture(scope="module")
 def first_night(spark, documents):
-    """The judge of a run over the documents, as `run_as` says, made the first time. Nobody may run it again: see `again`."""
-    kept: dict[tuple[int, bool], Judge] = {}
+    """The judge of a large or a small run over the documents, made the first time. Nobody may run it again: see `again`."""
+    kept: dict[bool, Judge] = {}
 
-    def judged(patience: int, large: bool) -> Judge:
-        if (patience, large) not in kept:
-            with pytest.MonkeyPatch.context() as patch:
-                run_as(patch, patience, large)
-                judge = kept[patience, large] = Judge(spark)
-                # Losses are judged without groups. Small and large runs go about them differently.
-                judge.run(documents, strict_policy(), losses=(patience, large) in WITH_LOSSES)
-        return kept[patience, large]
+    def judged(large: bool) -> Judge:
+        if large not in kept:
+            judge = Judge(spark)
+            # Losses are judged without groups. Small and large runs go about them differently.
+            evaluated(judge, both_ways(documents), large, losses=True)
+            kept[large] = judge
+        return kept[large]
 
     return judged
 
@@ -156,74 +209,29 @@ def again(judge: Judge) -> Judge:
     return more
 
 
-def rows_of(judge: Judge) -> dict[str, list]:
-    """The rows of each result table of the judge's latest run."""
-    listed = {name: table.to_pylist() for name, table in judge.latest.items()}
-    return {
-        name: sorted(map(repr, rows_))
-        for name, rows_ in (listed | {"partition_health": judge.partition_health()}).items()
-    }
-
-
-def results(spark, documents, *, losses=False, **options) -> dict[str, list]:
-    judge = Judge(spark)
-    judge.run(documents, strict_policy(), losses=losses, **options)
-    return rows_of(judge)
-
-
-ALL, NONE = 0, 10**9
-WITH_LOSSES = ((NONE, False), (ALL, True))
-NOW = partition_groups.READS
-
-
-def test_grouped_or_by_itself(spark, documents, as_run, first_night, monkeypatch):
-    apart = rows_of(first_night(NONE, large=False))
-    found = {"large": rows_of(first_night(ALL, large=True))}
-    found["without groups"] = rows_of(first_night(NONE, large=True))
-    as_run(ALL, large=False)
-    found["small"] = results(spark, documents)
-    as_run(ALL, large=True)
-    monkeypatch.setattr(groups, "MOST", 1)
-    found["too many to look up"] = results(spark, documents)
+def test_large_and_small_runs_find_the_same(spark, documents, first_night, monkeypatch):
+    small, large = (rows_of(first_night(large)) for large in (False, True))
     of_losses = {"failure_costs", "loss_sets"}
     of_topics = {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
-    assert apart.keys() == of_topics | of_losses
-    assert len(apart["partition_health"]) > 300 and len(apart["loss_sets"]) > 100
-    assert apart == found.pop("large")
-    without = found.pop("without groups")
-    for name in ("partition_health", "topic_posture"):
-        assert apart[name] == without[name], name
-    for way, tables_ in found.items():
-        for name, rows_ in without.items():
-            assert rows_ == tables_[name], (way, name)
+    assert small.keys() == of_topics | of_losses
+    assert len(small["loss_sets"]) > 200
+    assert small == large
+    monkeypatch.setattr(groups, "MOST", 1)
+    too_many = Judge(spark)
+    evaluated(too_many, both_ways(documents, OLDER), large=True)
+    found, expected = without_losses(too_many), without_losses(first_night(large=False))
+    for name in of_topics:
+        assert found[name] == expected[name], name
 
 
-def test_groups_of_an_earlier_version_join_nothing(spark, documents, as_run, first_night, monkeypatch):
-    """Of every other cluster all partitions are in one group, made by settings that rules no longer read alone."""
-    apart = rows_of(first_night(NONE, large=True))
-    as_run(ALL, large=True)
-    made = []
-
-    def older(columns, brokers):
-        made.append(columns)
-        monkeypatch.setattr(partition_groups, "READS", "older" if len(made) % 2 else NOW)
-        return np.zeros(len(columns["topic"]), np.int64) if len(made) % 2 else of_now(columns, brokers)
-
-    of_now = partition_groups.grouped
-    monkeypatch.setattr(partition_groups, "grouped", older)
-    mixed = results(spark, documents)
-    assert len(made) == len(documents)
-    for name, rows_ in apart.items():
-        assert rows_ == mixed[name], name
-
-
-def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
-    as_run(ALL, large=True)
-    together = results(spark, documents, losses=True, kind="pulse")
-    as_run(NONE, large=False)
-    apart = results(spark, documents, losses=True, kind="pulse")
-    assert apart.keys() == {"partition_health", "health_counters"}
-    assert together == apart and len(apart["partition_health"]) > 300
+def test_a_pulse_judges_through_one_or_by_itself(spark, documents):
+    found = []
+    for large in (True, False):
+        judge = Judge(spark)
+        evaluated(judge, both_ways(documents), large, losses=True, kind="pulse")
+        found.append(rows_of(judge))
+    assert found[0].keys() == {"partition_health", "health_counters"}
+    assert found[0] == found[1]
 
 
 def later_on(document: dict, rng: random.Random) -> dict:
@@ -242,7 +250,7 @@ def later_on(document: dict, rng: random.Random) -> dict:
     return later
 
 
-def second_night(first: Judge, documents, looks_back: bool) -> tuple[dict[str, list], list[dict]]:
+def second_night(first: Judge, documents, large: bool, looks_back: bool) -> tuple[dict[str, list], list[dict]]:
     """Rows and findings of a run that compares with the `first`, knows waivers and can't read one cluster.
 
     looks_back: on an hour and a half, on what the run before counted and on snapshots from before and after it that nobody has.
@@ -254,30 +262,26 @@ def second_night(first: Judge, documents, looks_back: bool) -> tuple[dict[str, l
     controls = ("replication-factor", "partition-health", "at-min-isr-over-time", "log-dirs")
     expiries = (date(2026, 12, 31), date(2026, 11, 1))
     waivers = [
-        Waiver(n, ".*", controls, f"cluster-[{2 * n}{2 * n + 1}]", ".*", "team", "later", day)
+        Waiver(n, ".*", controls, f".*cluster-[{2 * n}{2 * n + 1}]", ".*", "team", "later", day)
         for n, day in enumerate(expiries)
     ]
-    judge, policy = again(first), strict_policy()
-    lost = documents[-1]["cluster"]["id"]
-    options = {"result": "r2", "previous": judge.plan, "earlier": earlier, "failed": [(lost, "no route")]}
-    found = judge.run(later, policy, waivers, losses=False, **options)
+    judge = again(first)
+    failed = [(way + documents[-1]["cluster"]["id"], "no route") for way in ("", ALONE)]
+    options = {"result": "r2", "previous": judge.plan, "earlier": both_ways(earlier), "failed": failed}
+    found = evaluated(judge, both_ways(later), large, waivers, **options)
     return rows_of(judge), found
 
 
-def test_a_second_night_judged_through_one_or_by_itself(documents, as_run, first_night):
-    first = first_night(ALL, large=True)
-    as_run(ALL, large=True)
-    together = {looks_back: second_night(first, documents, looks_back) for looks_back in (True, False)}
-    first = first_night(NONE, large=False)
-    as_run(NONE, large=False)
-    for looks_back, (rows_together, found) in together.items():
-        apart, _ = second_night(first, documents, looks_back)
-        for name, rows_ in apart.items():
-            assert rows_ == rows_together[name], (looks_back, name)
-        assert {"new", "persisting", "resolved"} <= {f["change"] for f in found}
-        assert {"EXEMPT", "FAIL", "PASS", "UNKNOWN"} <= {f["outcome"] for f in found}
-        controls = {f["control"] for f in found if f["outcome"] == "FAIL"}
-        assert {"waiver-expired", *(("at-min-isr-over-time",) if looks_back else ())} <= controls, controls
+@pytest.mark.parametrize("looks_back", [True, False])
+def test_a_second_night_judges_through_one_or_by_itself(documents, first_night, looks_back):
+    large, found = second_night(first_night(large=True), documents, True, looks_back)
+    assert {"new", "persisting", "resolved"} <= {f["change"] for f in found}
+    assert {"EXEMPT", "FAIL", "PASS", "UNKNOWN"} <= {f["outcome"] for f in found}
+    controls = {f["control"] for f in found if f["outcome"] == "FAIL"}
+    assert {"waiver-expired", *(("at-min-isr-over-time",) if looks_back else ())} <= controls, controls
+    small, _ = second_night(first_night(large=False), documents, False, looks_back)
+    for name, rows_ in small.items():
+        assert rows_ == large[name], name
 
 
 def read_of(broker: dict) -> str:
