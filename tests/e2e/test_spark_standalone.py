@@ -1,4 +1,7 @@
-"""A night and a pulse on a lake on S3 with a PostgreSQL catalog. The night's Spark is a standalone master with two workers."""
+"""A night and a pulse on a lake on S3 with a PostgreSQL catalog, as a scheduler runs them: no command holds the lake for them.
+
+The night's Spark is a standalone master with two workers.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,21 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-from durability.lake import Lake, tables
-from durability.runtime import processes
+from durability.lake import Lake, catalog, tables
+from durability.runtime import lease, out_lock, processes
 from durability.runtime.spark import jars
 from tests import ROOT
 from tests.support import topology
-from tests.support.airflow import run_in_airflow
+from tests.support.airflow import run_dag, run_in_airflow
 from tests.support.lake import attach
 from tests.support.runs import SICK, Runs
 from tests.support.stores import KEY
@@ -79,31 +83,33 @@ def _alive(page: int) -> int:
         return 0
 
 
-def test_the_nightly_audit_on_a_master_and_two_workers_and_a_pulse(tmp_path, standalone, away, spark):
+@pytest.mark.slow
+def test_a_scheduled_night_on_a_master_and_two_workers_and_a_pulse(tmp_path, standalone, away, spark):
     port, work = standalone
     night = (document(SICK, cluster=name, captured_at="2026-11-21T02:00:00Z") for name in ("eu", "us"))
-    documents = topology.write(tmp_path / "documents", *night)
+    params = {"topology": str(topology.write(tmp_path / "documents", *night)), "lake": away}
+    params |= {"out": str(tmp_path / "out")}
+    params |= {name: str(ROOT / "policies" / f"{name}.yaml") for name in ("policy", "waivers")}
     connection = {"conn_type": "spark", "host": "spark://127.0.0.1", "port": port}
-    environment = {
-        **os.environ,
-        "TOPOLOGY": str(documents),
-        "OUT": str(tmp_path / "out"),
-        "LAKE": away,
-        "AIRFLOW_CONN_SPARK": json.dumps(connection),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_CONF_DIR": str(tmp_path),
-    }
+    environ = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path)}
+    environ |= {"AIRFLOW_CONN_SPARK": json.dumps(connection)}
     (tmp_path / "spark-defaults.conf").write_text(
         f"spark.executor.memory 640m\nspark.driver.memory 900m\nspark.executor.extraJavaOptions {LIGHT}\n"
     )
-    command = [sys.executable, "-m", "durability.cli", "audit", "--airflow"]
-    with open(tmp_path / "audit.log", "w") as log:
-        audit = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
-        spoken = set()
-        while audit.poll() is None:
+    place, spoken, leased = catalog.place(away), set(), []
+    with ThreadPoolExecutor(1) as beside:
+        audit = beside.submit(run_dag, tmp_path, "nightly_audit", params, **environ)
+        while not audit.done():
             spoken |= _arguments()
-            time.sleep(0.3)
-    assert audit.returncode == 0, (tmp_path / "audit.log").read_text()[-3000:]
+            has = lease.current(place)
+            leased.append(has.run.partition(":")[0] if has else None)
+            time.sleep(0.2)
+    states = audit.result()
+    assert set(states.values()) == {"success"} and "conclude" in states
+    assert [run for run, _ in groupby(leased)] == [None, "nightly_audit", None], "from its plan to its end"
+    assert (tmp_path / "out" / "report.html").is_file()
+    with out_lock.held([tmp_path / "out"]):
+        pass
     told = json.loads((tmp_path / "out" / "findings.json").read_text())
     assert told["run"]["verified"] is True
     health = [f for f in told["findings"] if f["control"] == "partition-health"]

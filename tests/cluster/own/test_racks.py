@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from durability.report.data.health import METRICS, Health
 from durability.report.data.outages import Outages
 from durability.runtime import processes
 from tests.support.judge import Judge
-from tests.support.kafka_states import answers, described
+from tests.support.kafka_states import answers
 from tests.support.policy import policy
 
 RACKS = {1: "az1", 2: "az2", 3: "az2", 4: "az3"}
@@ -71,11 +72,10 @@ class Watch:
         self.kafka, self.judge, self.policy, self.last, self.ports = kafka, judge, policy, None, {}
 
     def __call__(self, result: str, living: tuple[int, ...]) -> Night:
-        self._settle()
-        document = collect("racks", {"bootstrap.servers": self.kafka.bootstrap}).document
+        document = self._settled()
         with ThreadPoolExecutor(2) as pool:
             asked = [pool.submit(metrics_of, self.kafka, b, self.ports) for b in living]
-            answering = pool.submit(self.answers)
+            answering = pool.submit(self.answers, document)
             self.judge.run([document], self.policy, findings=False, result=result, previous=self.last)
             metrics, answered = [of_broker.result() for of_broker in asked], answering.result()
         self.last = self.judge.plan
@@ -87,18 +87,22 @@ class Watch:
         counted = {b["broker"]: {m: b[m] for m in METRICS.values()} for b in health.brokers()}
         return Night(counted, dict(zip(living, metrics, strict=True)), steps, answered)
 
-    def answers(self) -> dict:
-        led = [k for k, p in self.described().items() if k[0] in TOPICS and p.leader is not None]
+    def answers(self, document: dict) -> dict:
+        topics = [topic for topic in document["topics"] if topic["name"] in TOPICS]
+        led = [(t["name"], p["partition"]) for t in topics for p in t["partitions"] if p["leader"] is not None]
         return answers(self.kafka, led, "all", b"x")
 
-    def described(self) -> dict:
-        return described(self.kafka.cli("TopicCommand", "--describe"))
+    def _settled(self) -> dict:
+        """The cluster as collected, once two looks at the partitions, a second apart, are the same."""
+        before, document = None, self.collected()
+        while before != document["topics"]:
+            before = document["topics"]
+            time.sleep(1)
+            document = self.collected()
+        return document
 
-    def _settle(self) -> None:
-        """Until two looks at the partitions are the same."""
-        before = None
-        while before != (before := self.described()):
-            continue
+    def collected(self) -> dict:
+        return collect("racks", {"bootstrap.servers": self.kafka.bootstrap}).document
 
     def follow(self, command: str) -> None:
         """Runs what the report prints, once for each topic of its loop."""
@@ -143,7 +147,7 @@ def outage(spark) -> Outage:
         nights["rack-down"] = watch("r3", (1, 4))
         for topic in ("r-stated", "r-inherits"):
             watch.follow(nights["rack-down"].steps[topic, "min.insync.replicas"]["lower"])
-        lowered = watch.answers()
+        lowered = watch.answers(watch.collected())
         with pytest.raises(AuditError) as refused:
             watch.follow(nights["rack-down"].steps["r-inherits", "min.insync.racks"]["lower"])
         nights["lowered"] = watch("r4", (1, 4))
