@@ -14,7 +14,8 @@ UNREAD = (
 )
 METADATA_FIRST = (
     "The feature needs metadata.version 4.0-IV1 (level 23), and an earlier one is finalized. First finalize the metadata.version"
-    " of the brokers' release with kafka-features, when every broker and controller runs it: that can't be undone. Then audit again"
+    " of the brokers' release with kafka-features, when every broker and controller runs it: that can't be undone. Then audit"
+    " again"
 )
 WAIT = (
     "Don't change min.insync.replicas now: with eligible leader replicas on, the change would wipe the ELR and could leave "

@@ -20,7 +20,10 @@ from durability.remedies.steps import NO_CONTROLLER, Remedy
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 THROTTLED = ".replication.throttled."
-NO_LEADER = "First bring back a leader for the partitions that have none: start the broker, repair its disk, or find why none is elected"
+NO_LEADER = (
+    "First bring back a leader for the partitions that have none: start the broker, repair its disk, or find why none is"
+    " elected"
+)
 NO_PLAN = {
     ROOM: "Add disks or brokers first, and replace failed disks: a full disk takes all its partitions offline",
     SUFFICE: "Start the brokers that are down, or add brokers or racks",
