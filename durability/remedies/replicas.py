@@ -179,7 +179,7 @@ def health(finding: Finding) -> Remedy:
             back = [*elect(finding["resource"], evidence["electable"], facts), *back]
         if evidence.get("outdated") and facts.led is not False:
             waits = OUTDATED.format(named(evidence["outdated"]))
-            back = [Step(about=(waits, *((MOVE_CONTROLLER,) if facts.kraft is False else ()))), *back]
+            back = [Step(about=(waits, *((f"Only then: {MOVE_CONTROLLER}",) if facts.kraft is False else ()))), *back]
         if evidence.get("first") and not _provided(facts):
             back = [Step(about=_order(evidence["first"], evidence["unclean"])), *back]
         if finding["category"] == "under-min-isr":
