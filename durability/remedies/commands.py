@@ -176,7 +176,7 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
     if not command.idle:
         return [shell]
     show, none = none_running(facts)
-    return [f'said=$({show}) && {{ [[ {none} ]] || ! echo "$said"; }} && {shell}']
+    return [f'said=$({show}) && {{ [[ {none} ]] || ! echo "$said"; }} &&', shell]
 
 
 def none_running(facts: ClusterFacts) -> tuple[str, str]:

@@ -12,6 +12,11 @@ UNREAD = (
     "Don't change min.insync.replicas now: if eligible leader replicas are on, the change could wipe an ELR and leave partitions"
     " without a leader. Whether they are on could not be read. Let the auditor describe the cluster, then audit again."
 )
+METADATA_FIRST = (
+    "The feature needs metadata.version 4.0-IV1 (level 23), and an earlier one is finalized. First finalize the metadata.version"
+    " of the brokers' release with kafka-features, when every broker and controller runs it: that can't be undone. Then audit"
+    " again"
+)
 WAIT = (
     "Don't change min.insync.replicas now: with eligible leader replicas on, the change would wipe the ELR and could leave "
     "partitions without a leader. Bring the replicas back in sync first, then audit again."
@@ -44,6 +49,8 @@ def switch_on(finding: Finding) -> Remedy:
         return advice(
             "Not now: replicas are out of sync, or their state is unknown. Bring them back first, then audit again."
         )
+    if evidence["metadata_first"]:
+        return advice(METADATA_FIRST)
     why = (
         "First set min.insync.replicas cluster-wide. The upgrade keeps a cluster-wide value. If there is none, the upgrade"
         " sets one from a controller's static value, which overrides the brokers' own values."

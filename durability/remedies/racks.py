@@ -10,6 +10,7 @@ from durability.remedies.steps import AGAIN, Remedy, advice, restart
 
 CONTRADICTS = "Change the tier: no cluster can meet it"
 MORE = "Add brokers or racks, or give these topics a tier that the cluster can meet"
+UNREAD = "Start the brokers that are down, or let the auditor list and describe the brokers. Then audit again"
 
 
 def set_racks(unracked: list[int] | None, facts: ClusterFacts) -> str:
@@ -37,6 +38,8 @@ def first_set(finding: Finding, unracked: list[int]) -> tuple[str, ...]:
 def feasible(finding: Finding) -> Remedy:
     """The remedy for a tier that the cluster can't meet."""
     evidence = finding["evidence"]
+    if finding["outcome"] == "UNKNOWN":
+        return advice(UNREAD)
     if evidence.get("few_allowed") or evidence.get("few_spare"):
         return advice(CONTRADICTS)
     if evidence["few_brokers"] or not evidence["unracked_brokers"]:

@@ -45,6 +45,10 @@ MOVE_CONTROLLER = (
     "With ZooKeeper, delete the node /controller (zookeeper-shell): another broker becomes the controller, and elects a leader"
     " among the replicas in sync. A preferred election helps only if the partition's first replica is in sync."
 )
+OUTDATED = (
+    "The metadata still names a leader that is down for {}, although a replica in sync is up. When the broker's session ends, the"
+    " controller elects that replica. If it doesn't, see the active controller's log."
+)
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
 CONTROLLERS_FIRST = (
     "First bring back a majority of the controllers: without it no leader is elected and no replica is moved"
@@ -173,6 +177,9 @@ def health(finding: Finding) -> Remedy:
         if evidence.get("electable"):
             # Others are missing their brokers. These are missing an election.
             back = [*elect(finding["resource"], evidence["electable"], facts), *back]
+        if evidence.get("outdated") and facts.led is not False:
+            waits = OUTDATED.format(named(evidence["outdated"]))
+            back = [Step(about=(waits, *((f"Only then: {MOVE_CONTROLLER}",) if facts.kraft is False else ()))), *back]
         if evidence.get("first") and not _provided(facts):
             back = [Step(about=_order(evidence["first"], evidence["unclean"])), *back]
         if finding["category"] == "under-min-isr":

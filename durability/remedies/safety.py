@@ -20,7 +20,10 @@ from durability.remedies.steps import NO_CONTROLLER, Remedy
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 THROTTLED = ".replication.throttled."
-NO_LEADER = "First bring back a leader for the partitions that have none: start the broker, or repair its disk"
+NO_LEADER = (
+    "First bring back a leader for the partitions that have none: start the broker, repair its disk, or find why none is"
+    " elected"
+)
 NO_PLAN = {
     ROOM: "Add disks or brokers first, and replace failed disks: a full disk takes all its partitions offline",
     SUFFICE: "Start the brokers that are down, or add brokers or racks",
@@ -181,10 +184,12 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     if facts.led is False:
         return NO_CONTROLLER
     if target["offline"] != 0:
-        return f"{NO_LEADER}. No live broker has their data to copy"
+        return f"{NO_LEADER}. Without a leader nothing can be copied"
     down = target["replicas_down"] or []
     if down:
         names = listed(down, "broker " if len(down) == 1 else "brokers ")
+        if providers.refusal(finding.get("provider"), providers.FILES) is not None:
+            return f"First let the cluster's provider bring back {names}: the tool rejects a plan with a broker that is down"
         it, one = ("it", "it is") if len(down) == 1 else ("one of them", "they are")
         return (
             f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"

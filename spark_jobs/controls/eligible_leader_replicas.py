@@ -10,14 +10,15 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
-from spark_jobs.frames.columns import live_brokers, possible
-from spark_jobs.frames.effective_min_isr import FIRST_ELR_RELEASE
+from spark_jobs.frames.columns import certain, live_brokers, possible
+from spark_jobs.frames.effective_min_isr import FIRST_ELR_RELEASE, NEEDED_BY_ELR
 
 CONTROL = "eligible-leader-replicas"
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads `elr_on`, `kafka_version`, `release`, `quorum_mode`, `brokers`, `degraded` and `inherited_least` of a cluster.
+    """Reads `elr_on`, `kafka_version`, `release`, `finalized`, `quorum_mode`, `brokers`, `degraded` and `inherited_least`
+    of a cluster.
 
     The upgrade makes the controllers' static min.insync.replicas the cluster-wide value, which then overrides the brokers' own
     (seen on 4.3.1). So the evidence has `least`, the cluster-wide value to set first. It is no lower than the brokers' own. It
@@ -41,6 +42,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         evidence={
             base.REASON: F.when(F.col("elr_on").isNotNull() & release.isNull(), "release-unknown"),
             "degraded": possible(F.coalesce("degraded", ~F.col("topics_known"))),
+            "metadata_first": certain(F.col("finalized") < NEEDED_BY_ELR),
             "least": F.greatest(highest, raised),
             "inherited_least": F.col("inherited_least"),
         },

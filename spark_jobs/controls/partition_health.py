@@ -19,7 +19,7 @@ from spark_jobs.frames.flagged import Flagged, each
 CONTROL = "partition-health"
 SHOWN = 5
 """The most contradicting readings that a verdict has."""
-OF_OFFLINE = {"first": "offline_first", "unclean": "unclean", "electable": "electable"}
+OF_OFFLINE = {"first": "offline_first", "unclean": "unclean", "electable": "electable", "outdated": "outdated_leader"}
 """Evidence on partitions without a leader, with the columns that have it."""
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 
@@ -69,6 +69,7 @@ def measures() -> dict[str, Flagged]:
         if category == "offline":
             columns["offline_first"] = Flagged(found, _first)
             columns["electable"] = base.partition_ids(found & causes.electable())
+            columns["outdated_leader"] = base.partition_ids(found & causes.outdated_leader())
     return columns
 
 

@@ -65,12 +65,11 @@ def _short(wanted: Column) -> dict[str, Column]:
 def _verdict(wanted: Column, short: Column) -> Column:
     few = {name: short[name] for name in FEW}
     racks, unknown = F.size("racks"), F.col("unknown_racks")
+    fails = reduce(Column.__or__, few.values())
     return base.verdict(
         CONTROL,
-        F.when(reduce(Column.__or__, few.values()), base.FAIL)
-        .when(short["unsure"] | ~F.col("brokers_known"), base.UNKNOWN)
-        .otherwise(base.PASS),
-        cause=base.infeasible(F.col("tier")),
+        F.when(fails, base.FAIL).when(short["unsure"] | ~F.col("brokers_known"), base.UNKNOWN).otherwise(base.PASS),
+        cause=F.when(fails, base.infeasible(F.col("tier"))).otherwise("unreadable"),
         observed={"brokers": F.size("brokers"), "racks": racks},
         required={"brokers": wanted["brokers"], "racks": wanted["racks"]},
         evidence={

@@ -46,11 +46,23 @@ def electable() -> Column:
 
     A preferred election takes the first such replica (`PartitionChangeBuilder.electPreferredLeader`).
     """
+    return F.col("leader").isNull() & F.col("leader_known") & _may_lead()
+
+
+def outdated_leader() -> Column:
+    """Does the metadata still name a leader that is down, although another replica in sync is up?
+
+    The controller elects that one when the broker's session ends. If it doesn't, the controller is at fault.
+    """
+    return F.col("leader").isNotNull() & _may_lead()
+
+
+def _may_lead() -> Column:
+    """Is a broker up that a clean election may take?"""
     copies = F.when(F.size("isr") > 0, F.col("isr")).otherwise(F.col("elr"))
-    there = F.exists(
-        "brokers", lambda b: certain(F.array_contains(copies, b["broker"]) & b["live"]) & _fault(b).isNull()
+    return certain(
+        F.exists("brokers", lambda b: certain(F.array_contains(copies, b["broker"]) & b["live"]) & _fault(b).isNull())
     )
-    return F.col("leader").isNull() & F.col("leader_known") & certain(there)
 
 
 def _fault(broker: Column) -> Column:

@@ -17,6 +17,8 @@ FIRST_CAPPING_RELEASE = 3007
 FIRST_ELR_METADATA_VERSION = 22
 """The first level of metadata.version that Kafka 4.0 added. Every broker of a cluster that finalized it is 4.0 or later."""
 FIRST_ELR_RELEASE = 4000
+NEEDED_BY_ELR = 23
+"""The level of metadata.version, 4.0-IV1, that the feature needs (`EligibleLeaderReplicasVersion`)."""
 
 
 def caps_min_isr(max_metadata_version: Column, finalized: Column, release: Column) -> Column:

@@ -172,3 +172,10 @@ def test_a_provider_that_does_it_itself_gets_no_command(provider, command):
     assert "Use the provider's own tools" in safety.reason(command, said)
     assert safety.reason(command, said | {"provider": "msk"}) is None
     assert safety.reason(topic_setting("t", UNCLEAN, "false"), said) is None
+
+
+def test_a_providers_customer_is_not_asked_to_start_a_broker():
+    down = finding(replicas_down=[3])
+    said = "First let the cluster's provider bring back broker 3: the tool rejects a plan with a broker that is down"
+    assert safety.reason(MOVE, down | {"provider": "msk"}) == said
+    assert safety.reason(MOVE, down | {"provider": "self"}).startswith("First start broker 3")

@@ -82,10 +82,12 @@ def test_the_default_minimum_stays_while_a_partition_that_inherits_it_is_offline
 
 def test_a_throttle_of_all_brokers_is_deleted_where_it_is_set(found):
     asks = """said=$(kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --list) && """
-    idle = """{ [[ $said = *"No partition reassignments found"* ]] || ! echo "$said"; } && """
-    tool = f'{asks}{idle}kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type brokers'
+    idle = f"""{asks}{{ [[ $said = *"No partition reassignments found"* ]] || ! echo "$said"; }} &&"""
+    tool = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type brokers'
     text = remedy(found, "all-throttled", "reassignment-leftovers")
     assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        idle,
         f"{tool} --entity-default --delete-config {RATE}",
+        idle,
         f"{tool} --entity-name 2 --delete-config {RATE}",
     ]

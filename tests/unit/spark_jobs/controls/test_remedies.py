@@ -139,9 +139,7 @@ LOOP = re.compile(
 
 
 NONE_RUNS = "No partition reassignments found"
-ASKED = re.compile(
-    rf'said=\$\((?P<asked>[^)]*)\) && {{ \[\[ \$said = \*"{NONE_RUNS}"\* \]\] \|\| ! echo "\$said"; }} && (?P<then>.*)'
-)
+ASKED = re.compile(rf'said=\$\((?P<asked>[^)]*)\) && {{ \[\[ \$said = \*"{NONE_RUNS}"\* \]\] \|\| ! echo "\$said"; }}')
 
 
 def commands(text):
