@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from durability.remedies.change import draft, proof, scripts
+from durability.remedies.change import draft, guards, proof, scripts
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.brokers import of_rows
 from durability.remedies.change.describe import before, notes
-from durability.remedies.change.model import Limits, Move, Setting, TopicSettings, Wanted
+from durability.remedies.change.model import Limits, Move, Setting, Step, TopicSettings, Wanted, topic_ids
 from durability.remedies.change.settings import OUT_OF_SYNC, of_target
 from durability.remedies.cluster import KEY, ClusterFacts
 from durability.remedies.moves.model import Partition, Problem, Target
@@ -160,7 +160,8 @@ class Reader:
 
 
 def texts(change, facts=FACTS) -> dict[str, str]:
-    return dict(scripts.data_files(change.steps)) | dict(scripts.script_files(change.steps, facts))
+    ids = topic_ids(change.planned)
+    return dict(scripts.data_files(change.steps)) | dict(scripts.script_files(change.steps, facts, ids))
 
 
 def random_cluster(seed: int) -> tuple[dict, dict]:
@@ -490,6 +491,28 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     risen = "printf 'Topic: b\\tConfigs: min.insync.replicas=2\\n'"
     assert run(path, kafka_reassign_partitions=there, kafka_topics=risen) == (1, [])
     assert run(path, kafka_reassign_partitions=there) == (1, ["execute"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "recreated"),
+    [
+        (r"Topic: a\tTopicId: id-of-a\tConfigs:\nTopic: ab\tTopicId: other\tConfigs:", ""),
+        (r"Topic: a\tTopicId: other\tConfigs:\nTopic: x1\tTopicId: id-of-x1\tConfigs:", "Topic: a\tTopicId: other\n"),
+        (r"Topic: a\tTopicId: id-of-a2\tConfigs:", "Topic: a\tTopicId: id-of-a2\n"),
+        (r"Topic: x199\tTopicId: other\tConfigs:", "Topic: x199\tTopicId: other\n"),
+        (r"Topic: a\tConfigs:", ""),  # a tool before 2.8
+    ],
+)
+def test_a_script_changes_no_topic_that_was_recreated(answer, recreated):
+    """The topics are so many that they take two patterns."""
+    ids = {name: f"id-of-{name}" for name in ("a", *(f"x{number}" for number in range(guards.PER_PATTERN)))}
+    step = Step("01-reassign", "reassign", "why.", tuple(Move(name, 0, (1,), (1, 2)) for name in sorted(ids)))
+    stubs = f"kafka-topics() {{ printf '{answer}\\n'; }}\nkafka-reassign-partitions() {{ false; }}\n"
+    for _, text in scripts.script_files([step], FACTS, ids):
+        ran = subprocess.run(["bash", "-x", "-c", stubs + text], capture_output=True, text=True)
+        assert (ran.returncode, ran.stdout) == (1, recreated), ran
+        assert ("kafka-reassign-partitions" in ran.stderr) is (not recreated)
+    assert guards.same_topics(step.topics, {}, FACTS) == []
 
 
 def verified(before: str, after: str) -> str:
