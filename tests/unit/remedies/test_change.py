@@ -209,8 +209,13 @@ def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
 
     # The same way back as a plan of its own.
     back = draft.undo(made.change.planned, before(made.change), facts, Limits())
-    assert Reader(back.change.planned).state == first
-    # If writes were rejected before the plan, they are again.
+    # Topics that rejected writes with all replicas in sync, before the plan, stay.
+    rejecting = {topic for topic, _ in back.left_out if topic is not None}
+    assert rejecting <= {topic for topic, _ in Reader(doc, capped=release >= (3, 7)).stops()}
+    then, now = Reader(back.change.planned).state, Reader(made.change.planned).state
+    for restored, expected, kept in zip(then, first, now, strict=True):
+        assert restored == {name: (kept if name[0] in rejecting else expected)[name] for name in restored}
+    # With replicas out of sync, it could reject them again.
     assert not back.change.harms or Reader(doc, capped=release >= (3, 7)).stops()
 
     for step in made.change.steps:
@@ -242,6 +247,23 @@ def test_the_way_back_leaves_out_a_topic_that_was_recreated():
     assert {topic for step in back.change.steps for topic in step.topics} == {"b", "c"}
     unread = now | {"unreadable": [{"path": "/topics/a/id", "reason": "CHANGED"}]}
     assert draft.undo(unread, stated, asked.facts, Limits()).left_out == ()
+
+
+def test_the_way_back_leads_to_no_state_that_rejects_writes():
+    doc = document("topic replicas min\na 1,2 3\nb 1,2 2", brokers="1 2 3 4")
+    old = replace(FACTS, release=(3, 6), newest=(3, 6))
+    for facts, left_out in ((FACTS, {}), (old, {"a": draft.REJECTING.format(3, 2)})):
+        made = draft.draft(inputs(doc, {"a": (3, 2), "b": (3, 2)}, facts))
+        back = draft.undo(made.change.planned, before(made.change), facts, STANDARD)
+        assert (dict(back.left_out), back.change.harms) == (left_out, ())
+        assert "b" in {topic for step in back.change.steps for topic in step.topics}
+    # A replica that lags now would be one of too few.
+    made.change.planned["topics"][1]["partitions"][0]["isr"] = [1, 3]
+    harms = draft.undo(made.change.planned, before(made.change), facts, STANDARD).change.harms
+    assert harms == (
+        "Step 01-reassign would leave b-0 offline or under its min.insync.replicas: bring back its replicas that are out of sync"
+        " first",
+    )
 
 
 def test_settings_come_with_their_batch_and_gravest_first():
