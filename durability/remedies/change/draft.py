@@ -31,8 +31,8 @@ from durability.remedies.target import impossible
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
 RECREATED = "it was recreated since the plan was made, so it is another topic"
 REJECTING = (
-    "before the plan, brokers rejected acks=all writes to it: its min.insync.replicas {0} was above its {1} replicas. Upgrade"
-    " them to Kafka 3.7 first, or move its replicas back by hand with a min.insync.replicas of {1} at most"
+    "before the plan, brokers rejected acks=all writes to it: its min.insync.replicas {0} was above its number of replicas,"
+    " {1}. Upgrade them to Kafka 3.7 first, or move its replicas back by hand with a min.insync.replicas of {1} at most"
 )
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
 BACK = "It restores what was there before the plan that is taken back."
