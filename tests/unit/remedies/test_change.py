@@ -352,6 +352,8 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
         ("1,3", (1, 2), "1:a 2:a 3:b", {"survive": ["rack"]}, False, None),  # they can be already
         ("1,3", (2, 2), "1:a 2:a 3:b", {"survive": ["broker"]}, False, None),
         ("1,3", (2, 2), "1:a 2:c 3:b", {"survive": ["rack"]}, False, None),
+        # Where broker 3 is unknown. Rack a would certainly have two of them.
+        ("1,3", (2, 2), "1:a 2:a 3", {"survive": ["rack"]}, False, "the loss of a rack"),
     ],
 )
 def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, brokers, required, own_racks, why):
