@@ -31,12 +31,14 @@ def read(lake: Any, plan: Plan) -> dict[str, Fragile]:
     lake: has `scan(table, where, columns)`, and `parts`, which gives the same in parts. A healthy partition has more replicas in
     sync than min.insync.replicas, so it isn't in `partition_health`, and can do without any one of them.
     """
-    from pyiceberg.expressions import In
+    from pyiceberg.expressions import And, In
 
     attempts = {s.attempt_id: s.cluster for s in plan.judged if s.attempt_id}
     found = {cluster: Fragile() for cluster in attempts.values()}
     by_cluster = pa.table({"cluster": list(attempts.values()), "attempt_id": list(attempts)})
-    result, up = of_result(plan), _with_failed_disks(lake, attempts)
+    # The run may have evaluated other clusters too.
+    result = And(of_result(plan), In("cluster", set(found)))
+    up = _with_failed_disks(lake, attempts)
     fragile = []
     for part in lake.parts(PARTITION_HEALTH, result, columns=COLUMNS):
         for kind, rows in _kinds(part).items():

@@ -132,15 +132,20 @@ def batches(moves: Iterable[Move], limits: Limits) -> Iterator[list[Move]]:
     >>> one = [Move("a", n, (1,), (1, 2), bytes=6) for n in range(4)]
     >>> [[move.partition for move in batch] for batch in batches(one, Limits(3, 12))]
     [[0, 1], [2, 3]]
+    >>> large = Move("b", 0, (1,), (1, 3), bytes=20)
+    >>> [[move.partition for move in batch] for batch in batches([large, *one[1:]], Limits(9, 12))]
+    [[0], [1, 2], [3]]
     """
     batch: list[Move] = []
     arriving: Counter[int] = Counter()
+    too_large = False
     for move in moves:
         size = move.bytes or 0
-        full = any(arriving[broker] + size > limits.bytes for broker in move.added)
+        full = too_large or any(arriving[broker] + size > limits.bytes for broker in move.added)
         if batch and (full or len(batch) >= limits.partitions):
             yield batch
             batch, arriving = [], Counter()
+        too_large = bool(move.added) and size > limits.bytes
         batch.append(move)
         arriving.update(dict.fromkeys(move.added, size))
     if batch:

@@ -30,6 +30,10 @@ from durability.remedies.target import impossible
 
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
 RECREATED = "it was recreated since the plan was made, so it is another topic"
+REJECTING = (
+    "before the plan, brokers rejected acks=all writes to it: its min.insync.replicas {0} was above its number of replicas,"
+    " {1}. Upgrade them to Kafka 3.7 first, or move its replicas back by hand with a min.insync.replicas of {1} at most"
+)
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
 BACK = "It restores what was there before the plan that is taken back."
 RESTORING = ("lower-min-isr", "reassign", "raise-min-isr", "set-config")
@@ -348,12 +352,32 @@ def undo(
                 left_out[name] = elr.WAIT.rstrip(".")
                 continue
             made[name] = _restored(made.get(name, TopicSettings()), Setting(name, key, own, value), inputs)
+    changing = {*made, *(move.topic for move in moves)} - left_out.keys()
+    left_out |= {name: why for name, why in _rejecting(before, inputs).items() if name in changing}
     moves = [move for move in moves if move.topic not in left_out]
+    made = {name: one for name, one in made.items() if name not in left_out}
     if not (moves or made or cluster or left_out):
         left_out[None] = AS_BEFORE
     change = assemble(document, Wanted(tuple(moves), made, {}, tuple(cluster)), facts, limits)
     steps = tuple(replace(step, why=BACK) if step.kind in RESTORING else step for step in change.steps)
-    return Draft(document, replace(change, steps=steps), None, tuple(left_out.items()))
+    harms = tuple(f"{harm}: bring back its replicas that are out of sync first" for harm in change.harms)
+    return Draft(document, replace(change, steps=steps, harms=harms), None, tuple(left_out.items()))
+
+
+def _rejecting(before: Mapping[str, Any], inputs: Inputs) -> dict[str, str]:
+    """The topics whose state of before.json rejects acks=all writes, with the reason: no way back leads there."""
+    if inputs.facts.newest is None or inputs.facts.newest >= safety.CAPPED:
+        return {}
+    default, least = _default_min_isr(inputs.document), _min_isr(inputs)
+    for row in before["settings"]:
+        if row["name"] == MIN_ISR and row["topic"] in least:
+            least[row["topic"]] = int(row["value"]) if row["value"] is not None else default or 1
+    then = {(row["topic"], row["partition"]): row["replicas"] for row in before["placements"]}
+    copies = {
+        t["name"]: min(len(then.get((t["name"], p["partition"]), p["replicas"])) for p in t["partitions"])
+        for t in inputs.document["topics"]
+    }
+    return {name: REJECTING.format(n, copies[name]) for name, n in least.items() if n > copies[name]}
 
 
 def _restored(so_far: TopicSettings, setting: Setting, inputs: Inputs) -> TopicSettings:

@@ -7,7 +7,7 @@ script, if a tool fails or its answer differs. The tools print what is in the wa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from durability.remedies.change.model import MIN_ISR, Setting, Step
 from durability.remedies.cluster import ClusterFacts
@@ -25,6 +25,8 @@ from durability.remedies.commands import (
 
 COMPLETE = "is complete|completed successfully"
 """kafka-reassign-partitions says the first since 2.6, the second before."""
+PER_PATTERN = 200
+"""So many topics are in one pattern. Linux limits an argument of a program to 128 KiB."""
 THROTTLES = "replication[.]throttled[.]rate=|log[.]dirs[.]io[.]max"
 
 
@@ -43,6 +45,23 @@ def _none(command: Command, pattern: str, facts: ClusterFacts) -> list[str]:
     return [
         line for shell in lines(command, facts) for line in (f"said=$({shell})", f"! grep -E '{pattern}' <<< \"$said\"")
     ]
+
+
+def same_topics(topics: Iterable[str], ids: Mapping[str, str], facts: ClusterFacts) -> list[str]:
+    """No topic was deleted and created again since the snapshot. The line of one that was is printed, with its new id.
+
+    ids: Kafka's ids by topic, as far as they are known. kafka-topics prints them since 2.8 (KIP-516). A topic that is gone isn't
+    found here: the tools that change it fail.
+    """
+    known = [topic for topic in topics if topic in ids]
+    checks = []
+    for start in range(0, len(known), PER_PATTERN):
+        some = known[start : start + PER_PATTERN]
+        same = "|".join(ids[topic] for topic in some)
+        checks.append(
+            f"! grep -oE '{of_partitions(some)}TopicId: [^[:space:]]+' <<< \"$said\" | grep -vE 'TopicId: ({same})$'"
+        )
+    return [f"said=$({shell})" for shell in lines(TOPICS, facts)] + checks if checks else []
 
 
 def in_sync(topics: Sequence[str], facts: ClusterFacts) -> list[str]:

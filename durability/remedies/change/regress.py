@@ -72,6 +72,10 @@ def _why(
             return SHARED
         if by_rack and _broken(then, racks, least[1]) > _broken(now, racks, least[0]):
             return RACK_LOSS
+        # A finding about data names the partitions that certainly lose some, so one with an unknown rack may be new in it.
+        certain = [_broken(*state, anywhere=False) for state in ((then, racks, least[1]), (now, racks, least[0]))]
+        if by_rack and certain[0] == 2 > certain[1]:
+            return RACK_LOSS
     return None
 
 
@@ -80,18 +84,21 @@ def _shared(replicas: Sequence[int], racks: Racks) -> bool:
     return len({racks.get(broker) for broker in replicas} - {None}) < len(replicas)
 
 
-def _broken(replicas: Sequence[int], racks: Racks, least: int) -> int:
+def _broken(replicas: Sequence[int], racks: Racks, least: int, anywhere: bool = True) -> int:
     """What the loss of a rack breaks, with all replicas in sync: 2 data, 1 acks=all writes, 0 neither.
 
-    Acknowledged records may be in one rack alone if it has as many replicas as the min ISR. A broker without a known rack may
-    be in any.
+    Acknowledged records may be in one rack alone if it has as many replicas as the min ISR. anywhere: may a broker without a
+    known rack be in that rack?
 
     >>> racks = {1: "a", 2: "a", 3: "b", 4: "c"}
     >>> _broken([1, 2, 3], racks, 2), _broken([1, 2, 3], racks, 3), _broken([1, 3, 4], racks, 2)
     (2, 1, 0)
+    >>> _broken([1, 9], racks, 2), _broken([1, 9], racks, 2, anywhere=False), _broken([1, 2, 9], racks, 2, anywhere=False)
+    (2, 1, 2)
     """
     counts = Counter(racks.get(broker) for broker in replicas)
-    lost = counts.pop(None, 0) + max(counts.values(), default=0)
+    without_rack = counts.pop(None, 0)
+    lost = max(counts.values(), default=0) + (without_rack if anywhere else 0)
     least = min(least, len(replicas))
     if lost >= least:
         return 2

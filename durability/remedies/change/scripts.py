@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from durability.remedies.change import guards
 from durability.remedies.change.model import Move, Setting, Step
@@ -18,6 +19,10 @@ from durability.remedies.target import THROTTLE
 STEPS, UNDO = "steps", "undo"
 PAUSE = 10
 """Seconds between two checks of a reassignment."""
+RECREATED = (
+    "If it prints a topic with nothing but its TopicId, that topic was deleted and created again since: it is another topic."
+    " Make a new plan."
+)
 TO_UNDO = {
     "wait": "Nothing to take back: this step changes nothing.",
     "elect-leaders": "Nothing to take back: the undo of the moves restores the order of replicas, and so the preferred leaders.",
@@ -48,28 +53,34 @@ def data_files(steps: Iterable[Step]) -> Iterator[tuple[str, str]]:
             yield f"{STEPS}/{step.id}.json", elections(step)
 
 
-def script_files(steps: Iterable[Step], facts: ClusterFacts) -> Iterator[tuple[str, str]]:
-    """Path and text of the scripts."""
+def script_files(
+    steps: Iterable[Step], facts: ClusterFacts, ids: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, str]]:
+    """Path and text of the scripts. ids: Kafka's ids by topic, as far as they are known: they change no other topic."""
     steps = list(steps)
     by_id = {step.id: step for step in steps}
     later: dict[str, list[Setting]] = defaultdict(list)  # settings of later steps, by topic
     undone: list[tuple[str, str]] = []
     for step in reversed(steps):
-        undone.append((f"{UNDO}/{step.id}.sh", _undo(step, [s for topic in step.topics for s in later[topic]], facts)))
+        after = [setting for topic in step.topics for setting in later[topic]]
+        undone.append((f"{UNDO}/{step.id}.sh", _undo(step, after, facts, ids)))
         for setting in step.settings:
             later[setting.topic or ""].append(setting)
     for step in steps:
-        yield f"{STEPS}/{step.id}.sh", _script(step, [by_id[id] for id in step.after], facts)
+        yield f"{STEPS}/{step.id}.sh", _script(step, [by_id[id] for id in step.after], facts, ids)
     yield from reversed(undone)
 
 
-def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts) -> str:
+def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mapping[str, str]) -> str:
     said = [f"Step {step.id}. {step.why}"]
     if step.after:
         said.append(f"It changes nothing unless these steps are complete: {', '.join(step.after)}.")
     if step.kind == "wait":
         return _text(said, guards.brokers_back(step.brokers, facts))
-    checks = [guards.done(one, _file(STEPS, one), facts) for one in earlier]
+    same = guards.same_topics(step.topics, ids, facts)
+    said += [RECREATED] if same else []
+    checks = [same]
+    checks += [guards.done(one, _file(STEPS, one), facts) for one in earlier]
     checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
     # Before 2.6, both ask whether the topics are in sync.
     chain = [line for check in dict.fromkeys(map(tuple, checks)) for line in check]
@@ -81,12 +92,14 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts) -> str:
     return _text(said, chain)
 
 
-def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts) -> str:
+def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts, ids: Mapping[str, str]) -> str:
     """later: what later steps set on the topics of this one. Before replicas go, min.insync.replicas must be lower again."""
     said = [f"Takes step {step.id} back. Take later steps back first."]
     if step.kind in TO_UNDO:
         return _text([said[0], TO_UNDO[step.kind]], [])
-    chain = guards.may_change(step.settings, facts, raises=step.kind != "raise-min-isr")
+    chain = guards.same_topics(step.topics, ids, facts)
+    said += [RECREATED] if chain else []
+    chain += guards.may_change(step.settings, facts, raises=step.kind != "raise-min-isr")
     if step.settings:
         # A topic that is gone must not keep the others from getting their values back.
         each = [f"{_set(setting, setting.undo, facts)} || undone=" for setting in reversed(step.settings)]

@@ -100,7 +100,8 @@ class Bounds:
 
         before, after: the load by broker. moving: the partitions that change. bytes: is the load in bytes, or in replicas?
         """
-        fixed = before.copy()
+        # Lists: an array is slower where single numbers change.
+        stays = before.tolist()
         chosen: list[Chosen] = []
         leaving: dict[tuple[tuple[int, ...], int], float] = defaultdict(float)
         new: dict[tuple[frozenset[int], int, bool], float] = defaultdict(float)
@@ -108,7 +109,8 @@ class Bounds:
             weight = float(partition.bytes if bytes else 1)
             forced = self._forced_by(partition)
             could = tuple(b for b in partition.replicas if self.cluster.rack[b] in forced.loses)
-            fixed[list(could)] -= weight
+            for b in could:
+                stays[b] -= weight
             unracked = not self.rules[partition.rule].by_rack
             stay = len(could) - forced.leaving
             leaving[could, stay] += weight
@@ -117,6 +119,7 @@ class Bounds:
             rest = forced.new - sum(number for _, number in forced.by_rack)
             new[forced.racks, rest, unracked] += weight
             chosen.append(Chosen(weight, partition.replicas, could, stay, forced, unracked))
+        fixed: Floats = np.array(stays, np.float64)
         groups = [(np.array(brokers, np.int64), number, weight) for (brokers, number), weight in leaving.items()]
         groups += [
             (self._brokers(racks, unracked), number, weight) for (racks, number, unracked), weight in new.items()

@@ -106,7 +106,8 @@ class Chooser:
         gated: Floats = cost + gate
         if moving.bytes and self._rooms and not any_room:
             gated[np.minimum(self.loads.room, self.cluster.largest) < moving.bytes] = inf
-        gated[list(moving.replicas)] = inf
+        for broker in moving.replicas:  # faster than a list as index
+            gated[broker] = inf
         return gated
 
     def _gain(self, moving: Moving, broker: int) -> float:
@@ -148,7 +149,8 @@ class Chooser:
         total, scale = 0.0, self.loads.scale(moving)
         for _ in range(new):
             costs = gated + penalty(dropped, tuple(sorted(racks))) * scale
-            costs[added] = inf
+            for other in added:
+                costs[other] = inf
             broker = int(costs.argmin())
             spent = float(costs[broker])
             if isinf(spent):

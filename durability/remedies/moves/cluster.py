@@ -88,8 +88,10 @@ class Moving:
 
     def after(self) -> tuple[int, ...]:
         """The replicas after the plan: those that stay, in their order, then the new ones."""
-        dropped = self.dropped or ()
-        return (*(b for b in self.replicas if b not in dropped), *self.added)
+        if not self.dropped:
+            return self.replicas + self.added
+        dropped = self.dropped
+        return (*[b for b in self.replicas if b not in dropped], *self.added)
 
 
 def _powers(loads: Floats) -> Floats:
@@ -173,7 +175,8 @@ class Loads:
         return bool((self.count > self.limit).any())
 
     def _check(self, broker: int) -> None:
-        self.gate[broker] = inf if self.count[broker] >= self.limit[broker] else self.closed[broker]
+        at_limit = self.count.item(broker) >= self.limit.item(broker)
+        self.gate[broker] = inf if at_limit else self.closed.item(broker)
 
     def sharpen(self, count: float, bytes: float) -> None:
         """From now on, the measure is the sum of eighth powers of loads in parts of these: the most loaded brokers decide."""
@@ -197,8 +200,8 @@ class Loads:
     def gain(self, moving: Moving, broker: int) -> float:
         """How much the measure falls if the partition's replica goes from the broker, without the same constant."""
         if not self._sharp:
-            return float(self._byte_cost[broker] * moving.bytes + self._replica_cost[broker])
-        now, held = float(self.count[broker]) * self.of_replica, float(self.bytes[broker]) * self.of_byte
+            return self._byte_cost.item(broker) * moving.bytes + self._replica_cost.item(broker)
+        now, held = self.count.item(broker) * self.of_replica, self.bytes.item(broker) * self.of_byte
         less = now**8 - (now - self.of_replica) ** 8
         return less + held**8 - (held - moving.bytes * self.of_byte) ** 8
 
@@ -215,12 +218,13 @@ class Loads:
             self._add(broker, -sign, moving.bytes)
 
     def _add(self, broker: int, replicas: int, bytes: int) -> None:
-        count = self.count[broker] = self.count[broker] + replicas
-        size = self.bytes[broker] = self.bytes[broker] + replicas * bytes
+        # Python's numbers: a single number of an array is slower.
+        count = self.count[broker] = self.count.item(broker) + replicas
+        size = self.bytes[broker] = self.bytes.item(broker) + replicas * bytes
         if self._sharp:
-            now = int(count) * self.of_replica
+            now = count * self.of_replica
             self._replica_cost[broker] = (now + self.of_replica) ** 8 - now**8
-            self._byte_cost[broker] = (float(size) * self.of_byte) ** 8
+            self._byte_cost[broker] = (size * self.of_byte) ** 8
         else:
             self._replica_cost[broker] = count * self.of_replica**2
             self._byte_cost[broker] = size * self.of_byte**2
@@ -252,7 +256,7 @@ class Loads:
 
     def is_hot(self, broker: int, count: float, bytes: float) -> bool:
         """Has the broker more replicas or bytes than this?"""
-        return bool(self.count[broker] > count or self.bytes[broker] > bytes)
+        return self.count.item(broker) > count or self.bytes.item(broker) > bytes
 
     def above(self, count: float, bytes: float) -> float:
         """The load of the most loaded broker, replicas and bytes added: each in parts of its bound."""

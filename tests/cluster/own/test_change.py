@@ -107,5 +107,19 @@ def test_the_scripts_reach_the_plan_and_their_undo_the_state_before(tmp_path):
                 assert reached["own"]["loner", "min.insync.replicas"] == "2"
         after = state(kafka)
         assert (after["replicas"], after["own"]) == (earlier["replicas"], earlier["own"])
+        # A topic that was deleted and created again is another topic.
+        kafka.cli("TopicCommand", "--delete", "--topic", "pair")
+        seed.create_topics(kafka, TOPICS[1:])
+        [other] = [topic["id"] for topic in state(kafka)["document"]["topics"] if topic["name"] == "pair"]
+        for folder in ("steps", "undo"):
+            ran = subprocess.run(
+                ["bash", f"{folder}/{moves}.sh"],
+                cwd=place,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=240,
+            )
+            assert (ran.returncode, ran.stdout) == (1, f"Topic: pair\tTopicId: {other}\n"), ran
         left = kafka.cli("ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "2")
         assert "throttled" not in left + str(after["own"])

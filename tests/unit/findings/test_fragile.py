@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import expression_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField, StringType
 
 from durability.findings import fragile
 from durability.lake.tables import BROKERS, PARTITION_HEALTH, PARTITIONS
@@ -12,6 +17,7 @@ from durability.remedies.cluster import Fragile
 
 SNAPSHOTS = [SimpleNamespace(cluster=cluster, attempt_id=f"{cluster}-1") for cluster in ("eu", "us")]
 RUN = SimpleNamespace(run_id="r", result_id="r1", judged=SNAPSHOTS)
+KEYS = Schema(*(NestedField(n, key, StringType()) for n, key in enumerate(("run_id", "result_id", "cluster"), 1)))
 ISR = {"a": [3], "b": [2], "c": [1, 3], "d": [2]}
 
 
@@ -35,12 +41,17 @@ class Lake:
         return self.tables[table.name].select(list(columns))
 
     def parts(self, table, where, columns) -> list[pa.Table]:
-        whole = self.tables[table.name].select(list(columns))
+        whole = self.tables[table.name]
+        if table is PARTITION_HEALTH:
+            whole = whole.filter(expression_to_pyarrow(bind(KEYS, where, True)))
+        whole = whole.select(list(columns))
         return [whole.slice(at, 2) for at in range(0, whole.num_rows, 2)]
 
 
 def row(topic, partitions, categories, effective, replicas, out_of_sync, known=True):
     return {
+        "run_id": "r",
+        "result_id": "r1",
         "cluster": "eu",
         "topic": topic,
         "partitions": partitions,
@@ -72,6 +83,13 @@ def test_what_a_restart_harms():
     }
     assert found["eu"] == Fragile(5, "a-7", 2, "c-0", 1, "h-4", by_broker)
     assert found["us"] == Fragile(by_broker={})
+
+
+def test_a_cluster_of_a_run_is_read_without_the_others():
+    rows = [row("a", [7], ["at-min-isr"], 1, 1, []), row("a", [0], ["at-min-isr"], 1, 1, []) | {"cluster": "us"}]
+    one = SimpleNamespace(run_id="r", result_id="r1", judged=SNAPSHOTS[:1])
+    of_broker = Fragile(single=1, first_single="a-7")
+    assert fragile.read(Lake(rows), one) == {"eu": replace(of_broker, by_broker={3: of_broker})}
 
 
 def test_which_brokers_many_partitions_need_is_not_looked_up(monkeypatch):

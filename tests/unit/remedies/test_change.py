@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from durability.remedies.change import draft, proof, scripts
+from durability.remedies.change import draft, guards, proof, scripts
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.brokers import of_rows
 from durability.remedies.change.describe import before, notes
-from durability.remedies.change.model import Limits, Move, Setting, TopicSettings, Wanted
+from durability.remedies.change.model import Limits, Move, Setting, Step, TopicSettings, Wanted, topic_ids
 from durability.remedies.change.settings import OUT_OF_SYNC, of_target
 from durability.remedies.cluster import KEY, ClusterFacts
 from durability.remedies.moves.model import Partition, Problem, Target
@@ -160,7 +160,8 @@ class Reader:
 
 
 def texts(change, facts=FACTS) -> dict[str, str]:
-    return dict(scripts.data_files(change.steps)) | dict(scripts.script_files(change.steps, facts))
+    ids = topic_ids(change.planned)
+    return dict(scripts.data_files(change.steps)) | dict(scripts.script_files(change.steps, facts, ids))
 
 
 def random_cluster(seed: int) -> tuple[dict, dict]:
@@ -186,7 +187,8 @@ def random_cluster(seed: int) -> tuple[dict, dict]:
 def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
     facts = ClusterFacts(release, release, led=True, elr=False)
     doc, targets = random_cluster(seed)
-    asked = inputs(doc, targets, facts, Limits(partitions=3, bytes=100))
+    most = seed % 100 + 1
+    asked = inputs(doc, targets, facts, Limits(partitions=3, bytes=most))
     original = json.dumps(doc)
     made = draft.draft(asked)
     assert json.dumps(doc) == original
@@ -208,8 +210,13 @@ def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
 
     # The same way back as a plan of its own.
     back = draft.undo(made.change.planned, before(made.change), facts, Limits())
-    assert Reader(back.change.planned).state == first
-    # If writes were rejected before the plan, they are again.
+    # Topics that rejected writes with all replicas in sync, before the plan, stay.
+    rejecting = {topic for topic, _ in back.left_out if topic is not None}
+    assert rejecting <= {topic for topic, _ in Reader(doc, capped=release >= (3, 7)).stops()}
+    then, now = Reader(back.change.planned).state, Reader(made.change.planned).state
+    for restored, expected, kept in zip(then, first, now, strict=True):
+        assert restored == {name: (kept if name[0] in rejecting else expected)[name] for name in restored}
+    # With replicas out of sync, it could reject them again.
     assert not back.change.harms or Reader(doc, capped=release >= (3, 7)).stops()
 
     for step in made.change.steps:
@@ -217,7 +224,7 @@ def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
         for move in step.moves:
             arriving.update(dict.fromkeys(move.added, move.bytes))
         assert len(step.moves) <= 3
-        assert len(step.moves) == 1 or max(arriving.values(), default=0) <= 100
+        assert len(step.moves) == 1 or max(arriving.values(), default=0) <= most
     reached = defaultdict(list)
     for (topic, _), replicas in planned[0].items():
         reached[topic].append(replicas)
@@ -241,6 +248,23 @@ def test_the_way_back_leaves_out_a_topic_that_was_recreated():
     assert {topic for step in back.change.steps for topic in step.topics} == {"b", "c"}
     unread = now | {"unreadable": [{"path": "/topics/a/id", "reason": "CHANGED"}]}
     assert draft.undo(unread, stated, asked.facts, Limits()).left_out == ()
+
+
+def test_the_way_back_leads_to_no_state_that_rejects_writes():
+    doc = document("topic replicas min\na 1,2 3\nb 1,2 2", brokers="1 2 3 4")
+    old = replace(FACTS, release=(3, 6), newest=(3, 6))
+    for facts, left_out in ((FACTS, {}), (old, {"a": draft.REJECTING.format(3, 2)})):
+        made = draft.draft(inputs(doc, {"a": (3, 2), "b": (3, 2)}, facts))
+        back = draft.undo(made.change.planned, before(made.change), facts, STANDARD)
+        assert (dict(back.left_out), back.change.harms) == (left_out, ())
+        assert "b" in {topic for step in back.change.steps for topic in step.topics}
+    # A replica that lags now would be one of too few.
+    made.change.planned["topics"][1]["partitions"][0]["isr"] = [1, 3]
+    harms = draft.undo(made.change.planned, before(made.change), facts, STANDARD).change.harms
+    assert harms == (
+        "Step 01-reassign would leave b-0 offline or under its min.insync.replicas: bring back its replicas that are out of sync"
+        " first",
+    )
 
 
 def test_settings_come_with_their_batch_and_gravest_first():
@@ -328,6 +352,8 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
         ("1,3", (1, 2), "1:a 2:a 3:b", {"survive": ["rack"]}, False, None),  # they can be already
         ("1,3", (2, 2), "1:a 2:a 3:b", {"survive": ["broker"]}, False, None),
         ("1,3", (2, 2), "1:a 2:c 3:b", {"survive": ["rack"]}, False, None),
+        # Where broker 3 is unknown. Rack a would certainly have two of them.
+        ("1,3", (2, 2), "1:a 2:a 3", {"survive": ["rack"]}, False, "the loss of a rack"),
     ],
 )
 def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, brokers, required, own_racks, why):
@@ -490,6 +516,28 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     risen = "printf 'Topic: b\\tConfigs: min.insync.replicas=2\\n'"
     assert run(path, kafka_reassign_partitions=there, kafka_topics=risen) == (1, [])
     assert run(path, kafka_reassign_partitions=there) == (1, ["execute"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "recreated"),
+    [
+        (r"Topic: a\tTopicId: id-of-a\tConfigs:\nTopic: ab\tTopicId: other\tConfigs:", ""),
+        (r"Topic: a\tTopicId: other\tConfigs:\nTopic: x1\tTopicId: id-of-x1\tConfigs:", "Topic: a\tTopicId: other\n"),
+        (r"Topic: a\tTopicId: id-of-a2\tConfigs:", "Topic: a\tTopicId: id-of-a2\n"),
+        (r"Topic: x199\tTopicId: other\tConfigs:", "Topic: x199\tTopicId: other\n"),
+        (r"Topic: a\tConfigs:", ""),  # a tool before 2.8
+    ],
+)
+def test_a_script_changes_no_topic_that_was_recreated(answer, recreated):
+    """The topics are so many that they take two patterns."""
+    ids = {name: f"id-of-{name}" for name in ("a", *(f"x{number}" for number in range(guards.PER_PATTERN)))}
+    step = Step("01-reassign", "reassign", "why.", tuple(Move(name, 0, (1,), (1, 2)) for name in sorted(ids)))
+    stubs = f"kafka-topics() {{ printf '{answer}\\n'; }}\nkafka-reassign-partitions() {{ false; }}\n"
+    for _, text in scripts.script_files([step], FACTS, ids):
+        ran = subprocess.run(["bash", "-x", "-c", stubs + text], capture_output=True, text=True)
+        assert (ran.returncode, ran.stdout) == (1, recreated), ran
+        assert ("kafka-reassign-partitions" in ran.stderr) is (not recreated)
+    assert guards.same_topics(step.topics, {}, FACTS) == []
 
 
 def verified(before: str, after: str) -> str:
