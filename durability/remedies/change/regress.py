@@ -19,6 +19,10 @@ RACK_LOSS = (
     "the loss of a rack would break more than now, because the live brokers are in too few racks for its target: add a rack, or"
     " give it a tier that requires less"
 )
+RELATIVE = (
+    "its tier requires a min.insync.replicas relative to the number of replicas, and more replicas would require more than it can"
+    " be set to now"
+)
 Racks = Mapping[int, str | None]
 """The rack of each broker; None if it has none, or it is unknown."""
 
@@ -44,8 +48,9 @@ def worse(
         if not changes or posture is None or now is None:
             continue
         survives = required.get(posture["tier"] or "", {}).get("survive") or ()
+        below = target.get("below_replication_factor")
         own, least = bool(posture["target_own_racks"]), (now, one.min_isr(now))
-        if (why := _why(topics[name], moves.get(name, ()), racks, survives, own, least)) is not None:
+        if (why := _why(topics[name], moves.get(name, ()), racks, survives, own, least, below)) is not None:
             found[name] = TopicSettings(held=one.held or why, others=one.others)
     return found
 
@@ -57,11 +62,12 @@ def _why(
     survives: Collection[str],
     own_racks: bool,
     least: tuple[int, int],
+    below: int | None,
 ) -> str | None:
     """Why the plan would make the topic worse; None if it doesn't.
 
     survives: the losses that its tier says it survives. own_racks: does the tier require a rack per replica? least: its
-    min.insync.replicas before the plan and after it.
+    min.insync.replicas before the plan and after it. below: the tier requires the number of replicas minus this; None if not.
     """
     after = {move.partition: move.after for move in moves}
     by_rack = "rack" in survives and any(racks.values())
@@ -70,6 +76,8 @@ def _why(
         then = after.get(partition["partition"], now)
         if own_racks and not _shared(now, racks) and _shared(then, racks):
             return SHARED
+        if below is not None and least[0] >= max(1, len(now) - below) and least[1] < max(1, len(then) - below):
+            return RELATIVE
         if by_rack and _broken(then, racks, least[1]) > _broken(now, racks, least[0]):
             return RACK_LOSS
         # A finding about data names the partitions that certainly lose some, so one with an unknown rack may be new in it.

@@ -354,13 +354,24 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
         ("1,3", (2, 2), "1:a 2:c 3:b", {"survive": ["rack"]}, False, None),
         # Where broker 3 is unknown. Rack a would certainly have two of them.
         ("1,3", (2, 2), "1:a 2:a 3", {"survive": ["rack"]}, False, "the loss of a rack"),
+        # Three replicas would require 2.
+        (
+            "1,3",
+            (1, 1),
+            "1:a 2:b 3:c",
+            {"rf-1": True},
+            False,
+            "relative to the number of replicas",
+        ),
+        ("1,3", (1, 2), "1:a 2:b 3:c", {"rf-1": True}, False, None),
     ],
 )
 def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, brokers, required, own_racks, why):
     doc = document(f"topic replicas min\nt {replicas} {least[0]}\nu 1 1", brokers=brokers)
     doc["topics"][0]["configs"][UNCLEAN] = "true"
     unclean = finding("t", None, control="unclean-leader-election", own=True)
-    asked = inputs(doc, {"t": (3, least[1]), "u": (2, 1)}, more=[unclean])
+    below = 1 if "rf-1" in required else None
+    asked = inputs(doc, {"t": (3, least[1]), "u": (2, 1)}, more=[unclean], below_replication_factor=below)
     asked.postures["t"]["target_own_racks"] = own_racks
     made = draft.draft(replace(asked, required={"t": required}))
     left = dict(made.left_out)
