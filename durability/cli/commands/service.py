@@ -49,7 +49,7 @@ def up(
     ] = None,
     port: Annotated[
         str | None,
-        typer.Option("--port", envvar="AIRFLOW__API__PORT", help="The pages' port (default: 8080).", metavar="PORT"),
+        typer.Option("--port", help="The pages' port (default: AIRFLOW__API__PORT, else 8080).", metavar="PORT"),
     ] = None,
 ) -> int:
     """Start Airflow with its pages and the scheduled DAGs on this machine. Needs the extra 'airflow'."""

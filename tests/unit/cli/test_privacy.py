@@ -86,7 +86,7 @@ def test_a_half_made_database_is_made_anew(home: Path, tmp_path: Path) -> None:
 
 
 def test_the_admins_password_and_the_log_are_private(home: Path, capsys) -> None:
-    assert up.run() == 2, "its components end at once"
+    assert up.run({}) == 2, "its components end at once"
     beside = home.with_name("airflow-up")
     assert mode(beside) == 0o700
     assert {name: mode(beside / name) for name in (up.PASSWORDS, "api-server.log", "airflow.db")} == {
