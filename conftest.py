@@ -4,7 +4,12 @@
 stays with one of them: `LONG`.
 """
 
+import hypothesis
 import pytest
+
+# A busy machine takes a second for what takes a millisecond.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 pytest_plugins = [
     "tests.support.airflow",

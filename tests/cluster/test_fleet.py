@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from durability.runtime.processes import free_port
 from durability.steps.collect import THREADS
 from durability.steps.sources import GROUPS, from_clusters, partition_into_groups
 from tests.support.fleet import read_all, write
@@ -76,12 +77,10 @@ def listeners():
 
 
 def test_a_hundred_clusters_of_which_twenty_are_out_of_reach(kafka, lake, listeners, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        refusing = f"127.0.0.1:{server.getsockname()[1]}"
     addresses = {
         "healthy": kafka.bootstrap,
         **{name: each.address for name, each in listeners.items()},
-        "refusing": refusing,
+        "refusing": f"127.0.0.1:{free_port()}",
         "nameless": "kafka.invalid:9092",
     }
     dead = ["silent"] * SILENT + ["trickling"] * TRICKLING + ["refusing"] * REFUSING + ["nameless"] * NAMELESS

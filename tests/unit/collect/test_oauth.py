@@ -13,6 +13,7 @@ from durability.collect import oauth
 from durability.collect.reasons import CannotAuthenticate
 from durability.collect.settings import client_config
 from durability.errors import BadInput
+from durability.runtime.processes import free_port
 
 SECRET = "hunter2-very-secret"
 
@@ -137,8 +138,7 @@ def test_an_answer_that_comes_byte_by_byte_is_cut_at_the_deadline(monkeypatch):
 
 
 def test_an_endpoint_that_is_down_says_so():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     assert "the token endpoint can't be reached: connection refused" in refusal(f"http://127.0.0.1:{port}/token")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from durability.collect import Limits, collect
 from durability.errors import BadInput, Unreachable
+from durability.runtime.processes import free_port
 
 QUICK = Limits(connect_timeout=0.5, attempts=2, backoff=0.05)
 
@@ -51,8 +52,7 @@ def said(settings: dict) -> str:
 
 
 def test_refused():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     text = said({"bootstrap.servers": f"127.0.0.1:{port}"})
     assert f"127.0.0.1:{port}: connection refused. Check that a broker listens" in text
 
