@@ -46,8 +46,8 @@ MOVE_CONTROLLER = (
     " among the replicas in sync. A preferred election helps only if the partition's first replica is in sync."
 )
 OUTDATED = (
-    "The metadata still names a leader that is down for {}, although a replica in sync is up. When the broker's session ends, the"
-    " controller elects that replica. If it doesn't, see the active controller's log."
+    "For {}, the metadata still names a leader that is down, although a replica in sync is up. When the broker's session ends,"
+    " the controller elects that replica. If it doesn't, see the active controller's log."
 )
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
 CONTROLLERS_FIRST = (

@@ -65,10 +65,10 @@ def out_folder() -> Path:
 def params() -> dict[str, Param]:
     """The params of a run. The deployment's variables (docs/airflow.md) are the defaults, else the shipped files."""
     policies = shipped("policies")
-    lake = os.environ.get("DURABILITY_LAKE", str(state_folder() / "lake"))
-    clusters = os.environ.get("DURABILITY_CLUSTERS", str(policies / "clusters.yaml"))
-    policy = os.environ.get("DURABILITY_POLICY", str(policies / "policy.yaml"))
-    waivers = os.environ.get("DURABILITY_WAIVERS", str(policies / "waivers.yaml"))
+    lake = os.environ.get("DURABILITY_LAKE") or str(state_folder() / "lake")
+    clusters = os.environ.get("DURABILITY_CLUSTERS") or str(policies / "clusters.yaml")
+    policy = os.environ.get("DURABILITY_POLICY") or str(policies / "policy.yaml")
+    waivers = os.environ.get("DURABILITY_WAIVERS") or str(policies / "waivers.yaml")
     return {
         "topology": Param(
             None, type=["null", "string"], description="A topology document or a folder of them, instead of clusters"

@@ -19,33 +19,23 @@ def demo() -> None:
     run_until_stopped()
 
 
-def _scheduled(name: str, panel: str, help: str, metavar: str = "FILE") -> Any:
+def _scheduled(name: str, help: str, otherwise: str, metavar: str = "FILE") -> Any:
     """An option of `up`. Its variable in a deployment of Airflow is the default."""
     variable = f"DURABILITY_{name.removeprefix('--').upper()}"
-    return options.option(name, panel, f"{help} (default: {variable}, else the shipped one).", metavar)
-
-
-_RUNS = "What the scheduled runs use"
+    about = f"{help} (default: {variable}, else {otherwise})."
+    return options.option(name, "What the scheduled runs use", about, metavar)
 
 
 @app.command()
 def up(
     ctx: typer.Context,
-    clusters: Annotated[str | None, _scheduled("--clusters", _RUNS, "The clusters file")] = None,
-    policy: Annotated[str | None, _scheduled("--policy", _RUNS, "What is required of which topics")] = None,
-    waivers: Annotated[str | None, _scheduled("--waivers", _RUNS, "Accepted risks")] = None,
-    out: Annotated[
-        str | None,
-        options.option("--out", _RUNS, "The folder for reports (default: DURABILITY_OUT, else out).", "FOLDER"),
-    ] = None,
+    clusters: Annotated[str | None, _scheduled("--clusters", "The clusters file", "the shipped one")] = None,
+    policy: Annotated[str | None, _scheduled("--policy", "What is required of which topics", "the shipped one")] = None,
+    waivers: Annotated[str | None, _scheduled("--waivers", "Accepted risks", "the shipped one")] = None,
+    out: Annotated[str | None, _scheduled("--out", "The folder for reports", "out", "FOLDER")] = None,
     lake: Annotated[
         str | None,
-        options.option(
-            "--lake",
-            _RUNS,
-            "The lake: a folder or s3://bucket/prefix (default: DURABILITY_LAKE, else that of cluster audits).",
-            "PLACE",
-        ),
+        _scheduled("--lake", "The lake: a folder or s3://bucket/prefix", "that of cluster audits", "PLACE"),
     ] = None,
     port: Annotated[
         str | None,

@@ -81,8 +81,7 @@ def _why(
         if by_rack and _broken(then, racks, least[1]) > _broken(now, racks, least[0]):
             return RACK_LOSS
         # A finding about data names the partitions that certainly lose some, so one with an unknown rack may be new in it.
-        certain = [_broken(*state, anywhere=False) for state in ((then, racks, least[1]), (now, racks, least[0]))]
-        if by_rack and certain[0] == 2 > certain[1]:
+        if by_rack and _broken(then, racks, least[1], False) == 2 > _broken(now, racks, least[0], False):
             return RACK_LOSS
     return None
 

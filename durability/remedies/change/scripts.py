@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from durability.remedies.change import guards
 from durability.remedies.change.model import Move, Setting, Step
@@ -53,9 +52,7 @@ def data_files(steps: Iterable[Step]) -> Iterator[tuple[str, str]]:
             yield f"{STEPS}/{step.id}.json", elections(step)
 
 
-def script_files(
-    steps: Iterable[Step], facts: ClusterFacts, ids: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[tuple[str, str]]:
+def script_files(steps: Iterable[Step], facts: ClusterFacts, ids: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Path and text of the scripts. ids: Kafka's ids by topic, as far as they are known: they change no other topic."""
     steps = list(steps)
     by_id = {step.id: step for step in steps}
