@@ -182,7 +182,7 @@ def _undone(
     limits: Limits,
 ) -> Draft:
     from durability.lake.tables import CLUSTERS
-    from durability.remedies.change.draft import undo
+    from durability.remedies.change.way_back import undo
 
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
     known = bool(cluster["reassignments_known"])
@@ -203,7 +203,7 @@ def _proven(
 ) -> Proof:
     """The comparison of the findings with those of the planned topology, if there are steps."""
     from durability.findings import words
-    from durability.remedies.change import proof
+    from durability.remedies.change import proof, states
 
     def why(finding: Mapping[str, Any]) -> str:
         return draft.why(finding, words.remediation(finding))
@@ -221,9 +221,8 @@ def _proven(
     if not after.open and not after.closed:
         return replace(unchanged, harms=("Its topology has no verdicts",))
     closed = {id for id, finding in judged.open.items() if after.shows_closed(finding)}
-    compared = proof.compare(
-        judged.open, after.open, closed, targets, why, draft.change.harms, allowed, disputed=judged.disputed
-    )
+    harms = states.worded(draft.change.harms)
+    compared = proof.compare(judged.open, after.open, closed, targets, why, harms, allowed, disputed=judged.disputed)
     return replace(compared, cross_checked=judged.cross_checked)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from durability.remedies import effects, elr, providers, safety
+from durability.remedies import effects, providers, safety
 from durability.remedies.change import refusal, regress, settings
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.model import (
-    MIN_ISR,
     UNCLEAN,
     Change,
     Document,
@@ -19,7 +18,6 @@ from durability.remedies.change.model import (
     Setting,
     TopicSettings,
     Wanted,
-    topic_ids,
 )
 from durability.remedies.change.proof import gravity
 from durability.remedies.cluster import ClusterFacts
@@ -29,15 +27,6 @@ from durability.remedies.moves.solve import solve
 from durability.remedies.target import impossible
 
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
-RECREATED = "it was recreated since the plan was made, so it is another topic"
-REJECTING = (
-    "before the plan, brokers rejected acks=all writes to it: its min.insync.replicas {0} was above its number of replicas,"
-    " {1}. Upgrade them to Kafka 3.7 first, or move its replicas back by hand with a min.insync.replicas of {1} at most"
-)
-AS_BEFORE = "nothing to take back: placements and settings are as they were"
-BACK = "It restores what was there before the plan that is taken back."
-RESTORING = ("lower-min-isr", "reassign", "raise-min-isr", "set-config")
-"""Kinds of steps of an undo for which this is the reason."""
 FEW_RACKS = "few-racks"
 RELAXED = (
     "its new replicas don't let it survive the loss of a rack, because the racks of the live brokers don't suffice: add a rack,"
@@ -207,7 +196,7 @@ def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tup
             for p in topic["partitions"]
         ],
         targets=targets,
-        min_isr=_min_isr(inputs),
+        min_isr=settings.min_isr(inputs.document),
         avoid=inputs.avoid,
         margin_disk=inputs.margin_disk,
     )
@@ -221,23 +210,6 @@ def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tup
         name: replace(target, survives_rack=False) if name in strict else target for name, target in targets.items()
     }
     return solver(replace(problem, targets=relaxed)), strict
-
-
-def _min_isr(inputs: Inputs) -> dict[str, int]:
-    """By topic its configured min.insync.replicas, as far as it is one number."""
-    default = _default_min_isr(inputs.document)
-    stated = {t["name"]: (t.get("configs") or {}).get(MIN_ISR) for t in inputs.document["topics"]}
-    found = {
-        name: default if value is None else int(value) if value.isdecimal() else None for name, value in stated.items()
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _default_min_isr(document: Document) -> int | None:
-    """The min.insync.replicas of the brokers; None if they have different ones. Kafka's default is 1."""
-    stated = {(broker.get("configs") or {}).get(MIN_ISR, "1") for broker in document["brokers"]}
-    value = stated.pop() if len(stated) == 1 else ""
-    return int(value) if value.isdecimal() else None
 
 
 def _moves(solution: Solution, document: Document) -> dict[str, list[Move]]:
@@ -295,105 +267,3 @@ def _cluster_wide(inputs: Inputs) -> tuple[Setting, ...]:
             if known and safety.reason(setting.command, finding) is None:
                 return (setting,)
     return ()
-
-
-def undo(
-    document: Document,
-    before: Mapping[str, Any],
-    facts: ClusterFacts,
-    limits: Limits,
-    *,
-    reassigning_known: bool = True,
-) -> Draft:
-    """The way back to the placements and settings of before.json. Topics that are gone or were recreated since are left out.
-
-    before: that of an earlier release has no `topic_ids`.
-    """
-    inputs = Inputs(document, (), {}, {}, (), facts, limits, reassigning_known)
-    if (why := refusal.of_cluster(document, facts, reassigning_known)) is not None:
-        return Draft(document, assemble(document, Wanted(), facts, limits), None, ((None, why),))
-    topics = {topic["name"]: topic for topic in document["topics"]}
-    ids, then_ids = topic_ids(document), before.get("topic_ids", {})
-    recreated = {name for name in ids.keys() & then_ids.keys() if ids[name] != then_ids[name]}
-    left_out: dict[str | None, str] = dict.fromkeys(sorted(recreated), RECREATED)
-    moves: list[Move] = []
-    for row in before["placements"]:
-        name, number, then = row["topic"], row["partition"], tuple(row["replicas"])
-        partition = next((p for p in topics.get(name, {}).get("partitions", ()) if p["partition"] == number), None)
-        if name in recreated:
-            continue
-        if partition is None:
-            left_out[name] = f"partition {number} doesn't exist any more"
-        elif tuple(partition["replicas"]) != then:
-            if partition["leader"] is None:
-                left_out[name] = safety.NO_LEADER
-            moves.append(Move(name, number, tuple(partition["replicas"]), then, partition.get("bytes")))
-    moves = [move for move in moves if move.topic not in left_out]
-    made: dict[str, TopicSettings] = {}
-    cluster: list[Setting] = []
-    unread, at_risk = settings.unread(document, MIN_ISR, UNCLEAN), settings.elr_at_risk(document, facts)
-    for row in before["settings"]:
-        name, key, value = row["topic"], row["name"], row["value"]
-        if name in recreated:
-            continue
-        if name in topics and (odd := settings.odd(topics[name])) is not None:
-            left_out[name] = odd
-        elif name in unread:
-            left_out[name] = f"its {key} could not be read: let the auditor read the topic's settings, then audit again"
-        elif name is None and not settings.cluster_wide_known(document, key):
-            left_out[name] = f"the cluster-wide {key} could not be read: let the auditor read the brokers' settings"
-        elif name is None:
-            was = settings.cluster_wide(document, key)
-            cluster += [Setting(None, key, was, value)] if was != value else []
-        elif name not in topics:
-            left_out[name] = "the topic doesn't exist any more"
-        elif (own := settings.override(topics[name], key)) != value and name not in left_out:
-            if key == MIN_ISR and name in at_risk:
-                left_out[name] = elr.WAIT.rstrip(".")
-                continue
-            made[name] = _restored(made.get(name, TopicSettings()), Setting(name, key, own, value), inputs)
-    changing = {*made, *(move.topic for move in moves)} - left_out.keys()
-    left_out |= {name: why for name, why in _rejecting(before, inputs).items() if name in changing}
-    moves = [move for move in moves if move.topic not in left_out]
-    made = {name: one for name, one in made.items() if name not in left_out}
-    if not (moves or made or cluster or left_out):
-        left_out[None] = AS_BEFORE
-    change = assemble(document, Wanted(tuple(moves), made, {}, tuple(cluster)), facts, limits)
-    steps = tuple(replace(step, why=BACK) if step.kind in RESTORING else step for step in change.steps)
-    harms = tuple(f"{harm}: bring back its replicas that are out of sync first" for harm in change.harms)
-    return Draft(document, replace(change, steps=steps, harms=harms), None, tuple(left_out.items()))
-
-
-def _rejecting(before: Mapping[str, Any], inputs: Inputs) -> dict[str, str]:
-    """The topics whose state of before.json rejects acks=all writes, with the reason: no way back leads there."""
-    if inputs.facts.newest is None or inputs.facts.newest >= safety.CAPPED:
-        return {}
-    default, least = _default_min_isr(inputs.document), _min_isr(inputs)
-    for row in before["settings"]:
-        if row["name"] == MIN_ISR and row["topic"] in least:
-            least[row["topic"]] = int(row["value"]) if row["value"] is not None else default or 1
-    then = {(row["topic"], row["partition"]): row["replicas"] for row in before["placements"]}
-    copies = {
-        t["name"]: min(len(then.get((t["name"], p["partition"]), p["replicas"])) for p in t["partitions"])
-        for t in inputs.document["topics"]
-    }
-    return {name: REJECTING.format(n, copies[name]) for name, n in least.items() if n > copies[name]}
-
-
-def _restored(so_far: TopicSettings, setting: Setting, inputs: Inputs) -> TopicSettings:
-    """The settings with one more that is restored.
-
-    A lower min.insync.replicas comes after the moves: acks=all guarantees more copies until then. Before 3.7 it comes first,
-    because brokers reject all writes if it is above the number of replicas.
-    """
-    if setting.name != MIN_ISR:
-        return replace(so_far, others=(*so_far.others, setting))
-    default = (_default_min_isr(inputs.document) or 1,) * 2
-    was, value = (
-        int(stated) if stated is not None and stated.isdecimal() else otherwise
-        for stated, otherwise in zip((setting.was, setting.value), default, strict=True)
-    )
-    if value >= was:
-        return replace(so_far, after=setting)
-    first = inputs.facts.newest is None or inputs.facts.newest < safety.CAPPED
-    return replace(so_far, before=setting) if first else replace(so_far, after=setting, raises=False)

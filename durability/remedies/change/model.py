@@ -159,13 +159,25 @@ class Wanted:
     cluster: tuple[Setting, ...] = ()
 
 
+@dataclass(frozen=True, order=True)
+class Harm:
+    """A partition that a step would leave offline or under its effective min.insync.replicas."""
+
+    step: str
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"Step {self.step} would leave {self.topic}-{self.partition} offline or under its min.insync.replicas"
+
+
 @dataclass(frozen=True)
 class Change:
-    """An assembled plan. harms: what a step would do to partitions on the way, as sentences; empty if it harms none.
+    """An assembled plan. harms: what its steps would do to partitions on the way; empty if they harm none.
 
     planned: the document after all steps.
     """
 
     steps: tuple[Step, ...]
     planned: Document = field(repr=False)
-    harms: tuple[str, ...] = ()
+    harms: tuple[Harm, ...] = ()

@@ -189,3 +189,20 @@ def cluster_wide(document: Document, name: str) -> str | None:
             value = (broker.get("configs") or {}).get(name)
             return value if value is not None and SAFE.fullmatch(value) else None
     return None
+
+
+def min_isr(document: Document) -> dict[str, int]:
+    """By topic its configured min.insync.replicas, as far as it is one number."""
+    default = default_min_isr(document)
+    stated = {t["name"]: (t.get("configs") or {}).get(MIN_ISR) for t in document["topics"]}
+    found = {
+        name: default if value is None else int(value) if value.isdecimal() else None for name, value in stated.items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def default_min_isr(document: Document) -> int | None:
+    """The min.insync.replicas of the brokers; None if they have different ones. Kafka's default is 1."""
+    stated = {(broker.get("configs") or {}).get(MIN_ISR, "1") for broker in document["brokers"]}
+    value = stated.pop() if len(stated) == 1 else ""
+    return int(value) if value.isdecimal() else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from durability.remedies import effects
-from durability.remedies.change.model import MIN_ISR, Document, Move, Setting, Step
+from durability.remedies.change.model import MIN_ISR, Document, Harm, Move, Setting, Step
 from durability.remedies.change.settings import unread
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.safety import CAPPED
@@ -102,14 +103,14 @@ def partitions(document: Document, facts: ClusterFacts) -> dict[State, tuple[int
     return found
 
 
-def play(document: Document, steps: Iterable[Step], facts: ClusterFacts) -> list[str]:
-    """Changes the document as the steps do. Returns what they would harm, as sentences.
+def play(document: Document, steps: Iterable[Step], facts: ClusterFacts) -> list[Harm]:
+    """Changes the document as the steps do. Returns what they would harm, by step, topic and partition.
 
     Harm is a partition that is offline or under its effective min.insync.replicas after a step, or while it runs, and wasn't
     before it.
     """
     cluster = _Cluster(document, facts)
-    harms: list[str] = []
+    harms: list[Harm] = []
     for step in steps:
         changed = _by_topic(step.moves)
         before = {name: cluster.under(cluster.topics[name]) for name in step.topics}
@@ -134,12 +135,14 @@ def _by_topic(moves: Iterable[Move]) -> dict[str, list[tuple[int, Sequence[int]]
     return found
 
 
-def _harms(step: Step, before: Mapping[str, set[int]], after: Mapping[str, set[int]]) -> list[str]:
-    found = sorted((name, number) for name, numbers in after.items() for number in numbers - before[name])
-    return [
-        f"Step {step.id} would leave {topic}-{number} offline or under its min.insync.replicas"
-        for topic, number in found[:SHOWN]
-    ]
+def _harms(step: Step, before: Mapping[str, set[int]], after: Mapping[str, set[int]]) -> list[Harm]:
+    return sorted(Harm(step.id, name, number) for name, numbers in after.items() for number in numbers - before[name])
+
+
+def worded(harms: Iterable[Harm]) -> list[str]:
+    """The harms as sentences, at most SHOWN of a step."""
+    by_step = groupby(harms, key=lambda harm: harm.step)
+    return [str(harm) for _, of_step in by_step for harm in islice(of_step, SHOWN)]
 
 
 def not_preferred(document: Document, moves: Iterable[Move]) -> tuple[tuple[str, int], ...]:
