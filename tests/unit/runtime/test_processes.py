@@ -95,7 +95,8 @@ def processes_of(folder: Path) -> list[str]:
 def test_close_ends_the_session_and_not_its_owner() -> None:
     with processes.Session("durability-test-") as session:
         child = session.popen(["sleep", "600"], log=session.folder / "log")
-        assert watchdog.marked(session.id) == [child.pid]
+        # The kernel shows a program's environment a moment after it has started.
+        wait_for(lambda: watchdog.marked(session.id) == [child.pid], "the child is the session's")
         folder = session.folder
     assert child.wait(60) == -signal.SIGTERM
     assert not folder.exists()
