@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
-from durability.embedded_kafka import classes
+from durability.embedded_kafka import classes, tools
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.miniature import VERSIONS
 from durability.embedded_kafka.spec import default_spec
+from durability.errors import AuditError
+from tests.support import tool_jvm
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -17,6 +20,24 @@ def _classes_of_kafka() -> None:
     """Archives of the classes of both releases, with which nodes start in 60 % of the time; they stay in the cache folder."""
     for version in VERSIONS:
         classes.ensure(version)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _tools_of_kafka() -> Iterator[None]:
+    """Kafka's tools run in a JVM that runs already, those of `LocalCluster` too."""
+
+    def run(command: Sequence[str], *, env: Mapping[str, str], what: str) -> str:
+        at = command.index("-cp")
+        version = Path(command[at + 1]).parent.name.removeprefix("kafka-")
+        done = tool_jvm.of(version).run(command[at + 2], command[at + 3 :])
+        if done.status != 0:
+            raise AuditError(f"{what} failed with exit status {done.status}: {(done.out + done.err).strip()[-2000:]}")
+        return done.out
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tools, "run", run)
+        yield
+    tool_jvm.close()
 
 
 # Not of the session: these tests run first, and an idle cluster takes a sixth of a core.

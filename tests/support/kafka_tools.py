@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from durability.embedded_kafka import tools
 from durability.embedded_kafka.cluster import LocalCluster
+from tests.support import tool_jvm
 
 MAINS = {
     "kafka-cluster": "ClusterTool",
@@ -25,8 +26,7 @@ MAINS = {
 def install(kafka: LocalCluster, folder: Path, names: Iterable[str] = MAINS) -> dict[str, str]:
     """Writes the tools of a cluster's release into `folder`; returns the environment of programs that call them."""
     for name in names:
-        main = tools.main_class(kafka.spec.version, MAINS[name])
-        java = tools.java(kafka.spec.version, main, heap_mb=96, home=folder)
-        (folder / name).write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')
+        version = kafka.spec.version
+        (folder / name).write_text(tool_jvm.client(version, tools.main_class(version, MAINS[name]), sys.executable))
         (folder / name).chmod(0o755)
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "BOOTSTRAP": kafka.bootstrap}

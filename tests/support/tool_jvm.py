@@ -1,0 +1,160 @@
+"""Kafka's command-line tools in one JVM per release: of its own, each call takes 0.8 CPU seconds, nearly all to load classes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socketserver
+import tempfile
+import threading
+from collections.abc import Sequence
+from functools import cache, reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JError
+
+from durability.embedded_kafka import tools
+from durability.runtime import jars
+
+CLIENT = """#!{python} -IS
+import json, os, socket, sys
+arguments = [os.path.abspath(a) if os.path.exists(a) else a for a in sys.argv[1:]]
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect({address!r})
+    connection.sendall(json.dumps([{version!r}, {main!r}, arguments]).encode() + b"\\n")
+    status, out, err = json.loads(connection.makefile().read())
+sys.stdout.write(out)
+sys.stderr.write(err)
+sys.exit(status)
+"""
+"""A script that passes its arguments to a tool here. A file's name becomes absolute, because this JVM has its own folder."""
+
+
+class Done(NamedTuple):
+    """What a tool printed, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+
+class _Exit:
+    """Ends a tool instead of the JVM. status: the first one asked for."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+
+    def execute(self, status: int, _message: str | None) -> None:
+        if self.status is None:
+            self.status = status
+        raise InterruptedError("the tool ends")
+
+    class Java:
+        implements = ("org.apache.kafka.common.utils.Exit$Procedure",)
+
+
+class ToolJvm:
+    """A JVM that runs one tool at a time."""
+
+    def __init__(self, version: str):
+        self._lock = threading.Lock()
+        self._home = tempfile.TemporaryDirectory(prefix="durability-test-tools-")
+        command = tools.java(version, "Main", heap_mb=256, home=Path(self._home.name))
+        # The archive of classes is of another class path.
+        options = [o for o in command[1 : command.index("-cp")] if "SharedArchiveFile" not in o]
+        [py4j] = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
+        port, token, self._process = launch_gateway(
+            jarpath=str(py4j),
+            classpath=f"{jars.ensure(f'kafka-{version}')}/*",
+            javaopts=options,
+            die_on_exit=True,
+            enable_auth=True,
+            java_path=command[0],
+            return_proc=True,
+        )
+        self._gateway = JavaGateway(
+            gateway_parameters=GatewayParameters(port=port, auth_token=token),
+            callback_server_parameters=CallbackServerParameters(port=0, daemonize=True, daemonize_connections=True),
+        )
+        server = self._gateway.java_gateway_server
+        server.resetCallbackClient(
+            server.getCallbackClient().getAddress(), self._gateway.get_callback_server().get_listening_port()
+        )
+        # Scala's console and Log4j remember the streams that they find first.
+        stream = self._gateway.jvm.java.io.ByteArrayOutputStream
+        self._out, self._err = stream(), stream()
+        printed = self._gateway.jvm.java.io.PrintStream
+        self._gateway.jvm.System.setOut(printed(self._out, True))
+        self._gateway.jvm.System.setErr(printed(self._err, True))
+
+    def run(self, main: str, arguments: Sequence[str]) -> Done:
+        """main: a full class name."""
+        with self._lock:
+            ended, given = _Exit(), self._gateway.new_array(self._gateway.jvm.java.lang.String, len(arguments))
+            for number, argument in enumerate(arguments):
+                given[number] = argument
+            self._gateway.jvm.org.apache.kafka.common.utils.Exit.setExitProcedure(ended)
+            said, status = "", 0
+            try:
+                reduce(getattr, main.split("."), self._gateway.jvm).main(given)
+            except Py4JError as error:  # PySpark, once imported, looks for Spark's classes in an exception of Java
+                if ended.status is None:
+                    said, status = str(error), 1
+            out, err = self._out.toString(), self._err.toString()
+            self._out.reset()
+            self._err.reset()
+            return Done(status if ended.status is None else ended.status, out, err + said)
+
+    def close(self) -> None:
+        self._gateway.shutdown()
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._home.cleanup()
+
+
+_LOCK = threading.Lock()
+_STARTED: dict[str, ToolJvm] = {}
+
+
+def of(version: str) -> ToolJvm:
+    """The JVM of this process for a release. It ends with the process."""
+    with _LOCK:
+        if version not in _STARTED:
+            _STARTED[version] = ToolJvm(version)
+        return _STARTED[version]
+
+
+def close() -> None:
+    """End the JVMs of this process."""
+    with _LOCK:
+        while _STARTED:
+            _STARTED.popitem()[1].close()
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        version, main, arguments = json.loads(self.rfile.readline())
+        self.wfile.write(json.dumps(of(version).run(main, arguments)).encode())
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    folder: tempfile.TemporaryDirectory[str]
+
+
+@cache
+def _server() -> _Server:
+    """The socket on which tools are asked for from other processes."""
+    folder = tempfile.TemporaryDirectory(prefix="durability-test-tools-")
+    server = _Server(os.path.join(folder.name, "socket"), _Handler)
+    server.folder = folder
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def client(version: str, main: str, python: str) -> str:
+    """The text of a script that runs a tool here."""
+    return CLIENT.format(python=python, address=_server().server_address, version=version, main=main)
