@@ -50,6 +50,8 @@ def worst_first(listed: pa.Table) -> pa.Table:
     rank = pc.fill_null(pc.index_in(kind, pa.array(ORDER)), len(ORDER))
     keys = [(name, "ascending") for name in ("rank", "cluster", "control", "resource", "category", "id")]
     order = pc.sort_indices(listed.append_column("rank", rank), sort_keys=keys)
+    # From dozens of chunks, rows are taken ten times as slowly.
+    listed = listed.combine_chunks()
     # Use slices: the messages of half a million findings can exceed the 2 GB of one Arrow string array.
     pieces = [listed.take(order.slice(at, 50_000)) for at in range(0, len(order), 50_000)]
     return pa.concat_tables(pieces) if pieces else listed
