@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 import socketserver
+import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, reduce
 from pathlib import Path
 from typing import NamedTuple
 
 import pyspark
-from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
 from durability.embedded_kafka import tools
-from durability.runtime import jars
+from durability.runtime import watchdog
 
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
@@ -42,14 +43,18 @@ class Done(NamedTuple):
 
 
 class _Exit:
-    """Ends a tool instead of the JVM. status: the first one asked for."""
+    """Ends a tool instead of the JVM. done: what it had printed by then; None if it didn't ask for an end.
 
-    def __init__(self) -> None:
-        self.status: int | None = None
+    A tool may catch the exception that ends it, print it, and ask for another status.
+    """
+
+    def __init__(self, printed: Callable[[], tuple[str, str]]):
+        self.done: Done | None = None
+        self._printed = printed
 
     def execute(self, status: int, _message: str | None) -> None:
-        if self.status is None:
-            self.status = status
+        if self.done is None:
+            self.done = Done(status, *self._printed())
         raise InterruptedError("the tool ends")
 
     class Java:
@@ -62,19 +67,22 @@ class ToolJvm:
     def __init__(self, version: str):
         self._lock = threading.Lock()
         self._home = tempfile.TemporaryDirectory(prefix="durability-test-tools-")
-        command = tools.java(version, "Main", heap_mb=256, home=Path(self._home.name))
-        # The archive of classes is of another class path.
-        options = [o for o in command[1 : command.index("-cp")] if "SharedArchiveFile" not in o]
+        command = tools.java(version, "py4j.GatewayServer", heap_mb=256, home=Path(self._home.name))
+        at = command.index("-cp")
         [py4j] = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
-        port, token, self._process = launch_gateway(
-            jarpath=str(py4j),
-            classpath=f"{jars.ensure(f'kafka-{version}')}/*",
-            javaopts=options,
-            die_on_exit=True,
-            enable_auth=True,
-            java_path=command[0],
-            return_proc=True,
+        command[at + 1] += f":{py4j}"
+        # A session of `durability.runtime.processes` that is closed must not end it.
+        environment = {name: value for name, value in os.environ.items() if name != watchdog.MARK}
+        self._process = subprocess.Popen(
+            [*command, "--die-on-broken-pipe", "--enable-auth", "0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+            text=True,
         )
+        port, token = int(self._process.stdout.readline()), self._process.stdout.readline().strip()
         self._gateway = JavaGateway(
             gateway_parameters=GatewayParameters(port=port, auth_token=token),
             callback_server_parameters=CallbackServerParameters(port=0, daemonize=True, daemonize_connections=True),
@@ -93,20 +101,23 @@ class ToolJvm:
     def run(self, main: str, arguments: Sequence[str]) -> Done:
         """main: a full class name."""
         with self._lock:
-            ended, given = _Exit(), self._gateway.new_array(self._gateway.jvm.java.lang.String, len(arguments))
+            ended = _Exit(self._printed)
+            given = self._gateway.new_array(self._gateway.jvm.java.lang.String, len(arguments))
             for number, argument in enumerate(arguments):
                 given[number] = argument
             self._gateway.jvm.org.apache.kafka.common.utils.Exit.setExitProcedure(ended)
-            said, status = "", 0
+            status, said = 0, ""
             try:
                 reduce(getattr, main.split("."), self._gateway.jvm).main(given)
             except Py4JError as error:  # PySpark, once imported, looks for Spark's classes in an exception of Java
-                if ended.status is None:
-                    said, status = str(error), 1
-            out, err = self._out.toString(), self._err.toString()
+                status, said = 1, str(error)
+            out, err = self._printed()
             self._out.reset()
             self._err.reset()
-            return Done(status if ended.status is None else ended.status, out, err + said)
+            return ended.done or Done(status, out, err + said)
+
+    def _printed(self) -> tuple[str, str]:
+        return self._out.toString(), self._err.toString()
 
     def close(self) -> None:
         self._gateway.shutdown()
