@@ -65,7 +65,7 @@ class CsvWriter:
             "partitions": ";".join(map(str, finding["partitions"])),
             **{f"waiver_{name}": value for name, value in (finding["waiver"] or {}).items()},
         }
-        self.writer.writerow([_safe(cell) if isinstance(cell, str) else cell for cell in map(cells.get, COLUMNS)])
+        self.writer.writerow([cell if type(cell) is int else safe(cell) for cell in map(cells.get, COLUMNS)])
 
 
 def pairs(values: Mapping[str, object]) -> str:

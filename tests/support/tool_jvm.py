@@ -1,4 +1,4 @@
-"""Kafka's command-line tools in one JVM per release: of its own, each call takes 0.8 CPU seconds, nearly all to load classes."""
+"""Kafka's command-line tools in one JVM per release. A call in its own JVM takes 0.8 CPU seconds, mostly to load classes."""
 
 from __future__ import annotations
 

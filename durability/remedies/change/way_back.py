@@ -31,7 +31,8 @@ REJECTING = (
     " {1}. Upgrade them to Kafka 3.7 first, or move its replicas back by hand with a min.insync.replicas of {1} at most"
 )
 HARMFUL = (
-    "its partition {0} would be offline or under its min.insync.replicas: bring back its replicas that are out of sync"
+    "a step would leave its partition {0} offline or under its min.insync.replicas, or that is unknown: first bring back replicas"
+    " that are out of sync, and let the auditor read min.insync.replicas of the topic and the brokers"
 )
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
 BACK = "It restores what was there before the plan that is taken back."
