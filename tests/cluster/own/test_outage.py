@@ -102,6 +102,9 @@ def test_brokers_that_hang_with_the_majority_of_the_controllers_are_not_called_l
 
 
 def test_without_a_majority_of_controllers_the_rest_is_read(kafka):
+    # Brokers that hung a moment ago may have lost their leaderships to others.
+    leaders = {topic["name"]: topic["partitions"][0]["leader"] for topic in read(kafka)["topics"]}
+    assert leaders["gone"] in (1, 2)
     pids = kafka.pids()
     for node in (1, 2):  # at once: a leader with a majority fences a dead broker
         os.kill(pids[node], signal.SIGKILL)
@@ -115,7 +118,8 @@ def test_without_a_majority_of_controllers_the_rest_is_read(kafka):
     # No controller fences them, so the metadata still calls them live.
     assert {b["id"]: b["live"] for b in document["brokers"]} == {1: False, 2: False, 3: True, 4: True}
     rows = {topic["name"]: topic["partitions"][0] for topic in document["topics"]}
-    assert rows["led"]["leader"] == 3 and sorted(rows["hanging"]["isr"]) == [1, 3, 4] and rows["gone"]["leader"] == 1
+    assert {name: row["leader"] for name, row in rows.items()} == leaders
+    assert sorted(rows["hanging"]["isr"]) == [1, 3, 4]
     assert all("configs" in topic for topic in document["topics"])
     assert all("configs" in broker for broker in document["brokers"] if broker["live"])
     assert "no broker reaches a controller" in reasons["/cluster/reassignments"]
