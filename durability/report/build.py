@@ -15,8 +15,8 @@ from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.data.teams import team_pages, with_teams
-from durability.report.files import CsvWriter, JsonWriter
-from durability.report.formats import junit, markdown, metrics, ocsf, oscal
+from durability.report.files import JsonWriter
+from durability.report.formats import junit, markdown, metrics, ocsf, oscal, spreadsheet
 from durability.report.html import page
 from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
@@ -67,12 +67,13 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
     names = (*FILES, *(name for name, is_wanted in wanted.items() if is_wanted))
     with atomic_files(out, *names) as opened:
         files = dict(zip(names, opened, strict=True))
-        as_json, as_csv = JsonWriter(files["findings.json"], head), CsvWriter(files["findings.csv"])
+        spreadsheet.write(files["findings.csv"].buffer, listed, plan.waivers)
+        as_json = JsonWriter(files["findings.json"], head)
         as_junit = junit.JUnit(run)
         frameworks = [cut] if cut else shipped_frameworks()
         as_ocsf, as_oscal = ocsf.OcsfWriter(files[ocsf.FILE], run, frameworks), oscal.Oscal(run, frameworks)
         for finding in results.documents(listed, plan.waivers):
-            for reader in (as_json, as_csv, as_junit, as_ocsf, as_oscal, causes, status, rows, facets, of_teams):
+            for reader in (as_json, as_junit, as_ocsf, as_oscal, causes, status, rows, facets, of_teams):
                 reader.add(finding)
         as_json.close()
         as_junit.write(files[junit.FILE], data.counted)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from durability.report.json_text import compact
+
 FORMAT = "durability-losses/1"
 NOT_COMPUTED = "this run didn't compute its losses"
-_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 class LossesWriter:
@@ -18,15 +18,15 @@ class LossesWriter:
         self.file, self.run, self.separator = file, run, "\n"
         self.written: set[str] = set()
         head = {"format": FORMAT, "run": {name: run[name] for name in ("id", "started_at")}}
-        file.write(f'{_compact(head)[:-1]},\n"clusters": [')
+        file.write(f'{compact(head)[:-1]},\n"clusters": [')
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        self.file.write(self.separator + _compact(entry))
+        self.file.write(self.separator + compact(entry))
         self.separator = ",\n"
         self.written.add(entry["cluster"])
 
     def close(self) -> None:
-        self.file.write(f'\n],\n"missing": {_compact(missing(self.run["snapshots"], self.written))}}}\n')
+        self.file.write(f'\n],\n"missing": {compact(missing(self.run["snapshots"], self.written))}}}\n')
 
 
 def missing(snapshots: Sequence[Mapping[str, Any]], there: set[str]) -> list[dict[str, str]]:

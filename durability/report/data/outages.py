@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from durability.lake.tables import TOPIC_POSTURE
 from durability.plan.plan import to_text
+from durability.report.cells import safe
 from durability.report.data.lost_racks import Lost
-from durability.report.files import safe
 
 FILE = "rack_outages.csv"
 TOPIC = ("cluster", "topic", "tier", "rack_outage")

@@ -6,7 +6,7 @@ Rows are counted and sorted as Arrow columns and become Python objects in batche
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -118,25 +118,37 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
 
 
 def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each row as an entry of findings.json's `findings`. listed: rows with the columns KEYS.
-
-    A finding refers to the run's `waivers` by index. `expires` of its waiver is the last day on which it counts in its tier.
-    """
-    by_index = {waiver["index"]: waiver for waiver in waivers}
-
-    @lru_cache(maxsize=4096)
-    def waived(index: int, tier: str | None) -> dict[str, Any]:
-        stated = by_index[index] | {"expires": last_day(by_index[index], tier)}
-        return {name: stated.get(name) for name in ("index", *WAIVER_KEYS)}
-
+    """Each row as an entry of findings.json's `findings`. listed: rows with the columns KEYS. waivers: the run's."""
+    of_waiver = waived(waivers)
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
             row["resource"] = row["resource"] or ""
             row["observed"], row["required"] = _object(row["observed"]), _object(row["required"])
             row["partitions"] = row["partitions"] or []
-            row["since"] = to_text(row["since"])
-            row["waiver"] = None if row["waiver"] is None else waived(row["waiver"], row["tier"])
+            row["since"] = _time(row["since"])
+            row["waiver"] = of_waiver(row["waiver"], row["tier"])
             yield row
+
+
+def waived(waivers: Sequence[dict[str, Any]]) -> Callable[[int | None, str | None], dict[str, Any] | None]:
+    """A finding's entry for its waiver, by index and the finding's tier. No index gives None.
+
+    `expires` is the last day on which the waiver counts in the tier.
+    """
+    by_index = {waiver["index"]: waiver for waiver in waivers}
+
+    @lru_cache(maxsize=4096)
+    def entry(index: int | None, tier: str | None) -> dict[str, Any] | None:
+        if index is None:
+            return None
+        stated = by_index[index] | {"expires": last_day(by_index[index], tier)}
+        return {name: stated.get(name) for name in ("index", *WAIVER_KEYS)}
+
+    return entry
+
+
+_time = lru_cache(maxsize=4096)(to_text)
+"""Findings share a few moments."""
 
 
 @lru_cache(maxsize=4096)

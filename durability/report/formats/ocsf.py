@@ -6,7 +6,6 @@ its members are those of its control or its run: they are encoded once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, TextIO
@@ -15,6 +14,7 @@ from durability import __version__
 from durability.catalogue import CONTROLS
 from durability.plan.plan import from_text
 from durability.policy.frameworks import Framework
+from durability.report.json_text import compact_ascii
 from durability.report.words import is_resolved, waived
 from durability.resources import NAME
 
@@ -33,9 +33,6 @@ SEVERITY = {"critical": (5, "Critical"), "warning": (3, "Medium"), "info": (1, "
 ACTIVITY = {"new": (1, "Create"), "persisting": (2, "Update"), "resolved": (3, "Close")}
 SUPPRESSED, RESOLVED = {"status_id": 3, "status": "Suppressed"}, {"status_id": 4, "status": "Resolved"}
 """Statuses of the finding itself. Others are the consumer's to set."""
-
-# An event repeats no object, so looking for circles would cost time for nothing.
-_compact = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":")).encode
 
 
 class OcsfWriter:
@@ -59,7 +56,7 @@ class OcsfWriter:
         captured = snapshot.get("captured_at")
         moment = _milliseconds(captured) if captured else self.started
         state = _state(finding["outcome"], finding["change"], _severity(finding))
-        uid = _compact(f"{self.run_id}/{finding['id']}")
+        uid = compact_ascii(f"{self.run_id}/{finding['id']}")
         self.file.write(
             f'{self.head}"uid":{uid}}},{state}'
             f'"compliance":{compliance}{_rest(_compliance(finding))},'
@@ -188,7 +185,7 @@ def _info(finding: Mapping[str, Any], moment: int) -> str:
     seen = "" if is_resolved(finding) else f',"last_seen_time":{moment}'
     if finding["since"]:
         seen += f',"first_seen_time":{_milliseconds(finding["since"])}'
-    return f'"uid":{_compact(finding["id"])},"title":{_compact(title)}{seen}'
+    return f'"uid":{compact_ascii(finding["id"])},"title":{compact_ascii(title)}{seen}'
 
 
 def _severity(finding: Mapping[str, Any]) -> str:
@@ -206,7 +203,7 @@ def _waiver(waiver: Mapping[str, Any]) -> str:
 
 
 def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else _compact(value)
+    return value if isinstance(value, str) else compact_ascii(value)
 
 
 def _opened(value: Mapping[str, Any], levels: int = 2) -> str:
@@ -215,12 +212,12 @@ def _opened(value: Mapping[str, Any], levels: int = 2) -> str:
     >>> _opened({"a": {"b": 1}}), _opened({"b": 1}, 1)
     ('{"a":{"b":1,', '{"b":1,')
     """
-    return _compact(value)[:-levels] + ","
+    return compact_ascii(value)[:-levels] + ","
 
 
 def _rest(members: Mapping[str, Any]) -> str:
     """The members and the end of an object that `_opened` began."""
-    return _compact(members)[1:]
+    return compact_ascii(members)[1:]
 
 
 @lru_cache(maxsize=4096)
