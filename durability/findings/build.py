@@ -20,6 +20,7 @@ from durability.findings.clusters import facts_of_clusters
 from durability.findings.disputes import Disputes
 from durability.findings.disputes import message as dispute_message
 from durability.findings.faults import Faults, made
+from durability.garbage import uncollected
 from durability.lake.conditions import of_result
 from durability.lake.tables import DISAGREEMENTS, FINDINGS, VERDICTS
 from durability.remedies.cluster import KEY as CLUSTER_FACTS
@@ -40,6 +41,7 @@ REASON = ("control", "resource_type", "tier", "provider", "evidence")
 """The columns that decide the message of a control that doesn't apply."""
 
 
+@uncollected()
 def write(lake: Lake, plan: Plan, faults: Faults | None = None) -> int:
     """Write the findings of the plan's result in one commit and return how many. Existing findings are kept.
 

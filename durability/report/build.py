@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from durability.atomic import atomic_files
+from durability.garbage import uncollected
 from durability.plan.plan import Plan
 from durability.policy import Framework, shipped_frameworks
 from durability.policy.frameworks import named
@@ -33,6 +34,7 @@ APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
 
+@uncollected()
 def build(lake: Any, plan: Plan, flagged: Any, out: Path, framework: str | None = None) -> dict[str, Path]:
     """Write the report of the result (plan.run_id, plan.result_id) into the folder `out`. Returns the paths by name.
 
