@@ -29,6 +29,9 @@ TUNED_ALWAYS = {
     # Spark writes each plan as text for its web UI, which is off here. With the defaults that takes a second of a large run.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
+    # Spark checks each plan after each rule that changed it: 1.5 of 16 CPU seconds of a small run, two of 82 at 7 million
+    # partitions.
+    "spark.sql.lightweightPlanChangeValidation": "false",
 }
 FOR_SMALL = {
     # A large initial metaspace avoids full garbage collections while thousands of classes are loaded. A large initial heap and
@@ -53,8 +56,6 @@ FOR_LARGE = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # Spark checks each plan after each rule that changed it: two of 82 CPU seconds at 7 million partitions.
-    "spark.sql.lightweightPlanChangeValidation": "false",
     # Interpreted expressions share results through a cache that is emptied for each row. Computing them twice takes less time.
     "spark.sql.subexpressionElimination.enabled": "false",
     # With HotSpot's default thresholds, its optimizing compiler (C2) takes one of two cores for half of the run. Here it compiles
