@@ -210,7 +210,8 @@ class _Collection:
             facts.declared = {"topics": len(reading.topics), "partitions": partitions}
             facts.consistent = True
         for broker, why in (await self._doubtful()).items():
-            if REFUSED in why:
+            # A broker may be busy with one request. One that answers nothing may hang, although it sends its heartbeats.
+            if REFUSED in why or not self.wire.has_answered(broker):
                 for member in ("live", "fenced"):
                     facts.notes.add(("brokers", broker, member), f"{why}, and the cluster calls it live")
         facts.reading = reading

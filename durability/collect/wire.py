@@ -194,6 +194,10 @@ class Wire:
         """Why broker `node` couldn't be reached; None if there was no request, or an answer."""
         return self._lost[node].reason if node in self._lost else None
 
+    def has_answered(self, node: int) -> bool:
+        """Did broker `node` answer any request?"""
+        return node in self._answered
+
     def forget(self, nodes: Iterable[int]) -> None:
         """Allow requests again to brokers that couldn't be reached."""
         for node in nodes:

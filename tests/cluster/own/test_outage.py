@@ -84,6 +84,24 @@ def test_a_broker_that_died_a_moment_ago_is_not_called_live(kafka):
     assert next(t for t in document["topics"] if t["name"] == "led")["partitions"][0]["isr"] == [3]
 
 
+def test_a_broker_that_hangs_is_not_called_live_while_no_controller_fences_it(kafka):
+    """A broker whose disk hangs sends heartbeats for ever."""
+    at_once = Limits(
+        deadline=30.0, connect_timeout=0.5, request_timeout=0.5, controller_timeout=2.0, session_timeout=0.1
+    )
+    pid = kafka.pids()[4]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        document = collect("outage", {"bootstrap.servers": kafka.bootstrap}, limits=at_once).document
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    reasons = unread(document)
+    assert [
+        b["id"] for n, b in enumerate(document["brokers"]) if b["live"] and f"/brokers/{n}/live" not in reasons
+    ] == [1, 2, 3]
+    kafka.wait_for_full_isr()
+
+
 def test_brokers_that_hang_with_the_majority_of_the_controllers_are_not_called_live(kafka):
     """The quorum has its leader when the reading begins. Nobody fences the brokers, since the leader gives up leading."""
     hanging = [kafka.pids()[node] for node in (1, 2)]
