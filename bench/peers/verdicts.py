@@ -66,6 +66,15 @@ _INFEASIBLE = "'policy:' || tier || ' infeasible'"
 _IF_INFEASIBLE = f"CASE WHEN too_few_brokers THEN {_INFEASIBLE} END"
 _TOPIC, _DEFAULT = "'configuration:topic'", "'configuration:cluster-default'"
 _BY_MIN_ISR = f"CASE WHEN min_isr_source <> 'topic' THEN {_DEFAULT} ELSE {_TOPIC} END"
+_REQUIRED_COPIES = (
+    "greatest(min_insync_replicas, acked_copies, acked_racks, CASE WHEN survives THEN 2 END,"
+    " CASE WHEN acked_racks > 1 THEN coalesce(smallest_min_isr, 32767) END)"
+)
+_VALUE_TOO_HIGH = (
+    "min_isr > headroom_rf OR target_min_isr < min_isr"
+    f" OR (min_isr > {_REQUIRED_COPIES} AND {_REQUIRED_COPIES} + least_headroom <= headroom_rf)"
+)
+"""Is min.insync.replicas why there is no headroom? See `spark_jobs.frames.headroom.cause`."""
 _BY_PLACEMENT = "CASE WHEN rack_count = 0 THEN 'configuration:broker.rack' ELSE 'placement' END"
 _WITHIN, _ISR, _VALID = "min-isr-within-replication-factor", "isr-rack-spread", "min-insync-racks-valid"
 _EFFECT = "CASE WHEN min_isr > rf THEN CASE WHEN caps THEN 'silent-downgrade' ELSE 'outage' END END"
@@ -113,7 +122,7 @@ SCALARS = (
         "o_headroom",
         {"write_headroom": "headroom"},
         {"write_headroom": "write_headroom"},
-        f"coalesce({_IF_INFEASIBLE}, CASE WHEN min_isr > headroom_rf THEN {_BY_MIN_ISR} ELSE {_TOPIC} END)",
+        f"coalesce({_IF_INFEASIBLE}, CASE WHEN {_VALUE_TOO_HIGH} THEN {_BY_MIN_ISR} ELSE {_TOPIC} END)",
         "no_headroom",
     ),
     Verdict(

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base, target
+from spark_jobs.frames import base, headroom, target
 from spark_jobs.frames.flagged import Flagged
 from spark_jobs.frames.partition_minimum import PartitionMinimum
 
@@ -26,15 +26,10 @@ def measures() -> dict[str, Column | Flagged]:
 
 def topic_verdicts(plan: Plan) -> Iterable[Column]:
     worst = F.col("write_headroom_at_worst")
-    too_high = worst["min_isr"] > worst["rf"]
     yield base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=F.coalesce(
-            target.infeasible(),
-            F.when(too_high, base.min_isr_cause(worst["min_isr_source"])),
-            F.lit("configuration:topic"),
-        ),
+        cause=F.coalesce(target.infeasible(), headroom.cause()),
         observed={"write_headroom": RULE.worst},
         required={"write_headroom": RULE.required},
         evidence={

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from durability.catalogue.causes import CONTROLLER_QUORUM, HOLDS_MAJORITY
 from durability.lake.loss_tables import VIEWS
-from spark_jobs.frames import base, target
+from spark_jobs.frames import base, headroom, target
 from spark_jobs.frames.columns import certain, let, possible, struct
 from spark_jobs.frames.loss_bits import ALL, BITS, has
 from spark_jobs.frames.rack_health import NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT
@@ -265,9 +265,16 @@ def _rejected_by_minimum() -> Column:
     return certain((F.col("already_structural_writes") > 0) & ~worse)
 
 
+def _rejecting(by_placement: Column) -> Column:
+    """The cause if a loss stops writes even with all replicas in sync. No placement helps a topic without headroom."""
+    worst = F.col("write_headroom_at_worst")
+    return F.when(worst["effective"] >= worst["rf"], headroom.cause()).otherwise(by_placement)
+
+
 def _cause(kind: str, breaks: Column, outnumbering: Column, reason: Column) -> Column:
     source = F.col("write_headroom_at_worst")["min_isr_source"]
     structural = sum(bit for name, bit in BITS.items() if name.startswith("structural_"))
+    copies = structural - BITS["structural_writes"]
     by_placement = F.lit("placement" if kind == "rack" else "configuration:topic")
     missing = F.coalesce(
         *(base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "under_replicated")),
@@ -276,7 +283,11 @@ def _cause(kind: str, breaks: Column, outnumbering: Column, reason: Column) -> C
     majority = F.concat(F.lit(f"{kind}:"), F.try_element_at(outnumbering, F.lit(1)), F.lit(HOLDS_MAJORITY))
     of_rack = F.lit(kind == "rack")
     one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & of_rack, "racks:1")
-    configured = F.when(has(breaks, structural), by_placement).otherwise(base.min_isr_cause(source))
+    configured = (
+        F.when(has(breaks, copies), by_placement)
+        .when(has(breaks, structural), _rejecting(by_placement))
+        .otherwise(base.min_isr_cause(source))
+    )
     return (
         F.when((reason == "already") & _rejected_by_minimum(), base.min_isr_cause(source))
         .when(reason.isin("already", "today"), missing)
