@@ -32,6 +32,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     at_risk = fragile.read(lake, plan)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
+    default_rf: defaultdict[str, list[int | None]] = defaultdict(list)
     down: defaultdict[str, list[int]] = defaultdict(list)
     failed: defaultdict[str, list[int]] = defaultdict(list)
     unknown = quorum.Quorum(None, None)
@@ -39,7 +40,8 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
         if broker["live"] is False:
             down[broker["cluster"]].append(broker["broker"])
         else:
-            min_isr[broker["cluster"]].append(_min_isr(broker["configs"], broker["config_sources"]))
+            min_isr[broker["cluster"]].append(_number(broker, "min.insync.replicas"))
+            default_rf[broker["cluster"]].append(_number(broker, "default.replication.factor"))
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
             if broker["offline_log_dirs"]:
                 failed[broker["cluster"]].append(broker["broker"])
@@ -60,6 +62,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
             highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
             lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
+            lowest_default_rf=_extreme(min, default_rf[row["cluster"]]),
             down=tuple(sorted(down[row["cluster"]])),
             failed_disks=tuple(sorted(failed[row["cluster"]])),
             provider=row["provider"],
@@ -78,13 +81,13 @@ def _newest(stated: list[str | None]) -> tuple[int, ...] | None:
     return None if None in numbers else max((n for n in numbers if n is not None), default=None)
 
 
-def _min_isr(configs: list[tuple[str, str]] | None, sources: list[tuple[str, str]] | None) -> int | None:
-    """A broker's min.insync.replicas; None if unknown.
+def _number(broker: dict[str, Any], setting: str) -> int | None:
+    """A broker's value of a setting whose default is 1; None if unknown.
 
     A document that doesn't state it means Kafka's default. An answer of DescribeConfigs states defaults too.
     """
-    left_out = "" if "default" in dict(sources or ()).values() else "1"
-    value = "" if configs is None else dict(configs).get("min.insync.replicas", left_out)
+    left_out = "" if "default" in dict(broker["config_sources"] or ()).values() else "1"
+    value = "" if broker["configs"] is None else dict(broker["configs"]).get(setting, left_out)
     return int(value) if value.isdecimal() else None
 
 

@@ -65,6 +65,7 @@ class ClusterFacts:
     led: False if no controller leads: nothing can be changed then. None if unknown.
     elr: are eligible leader replicas on? None if unknown.
     highest_min_isr, lowest_min_isr: the highest and lowest min.insync.replicas of a live broker; None if unknown.
+    lowest_default_rf: the lowest default.replication.factor of a live broker; None if unknown.
     spare_voter: does the quorum keep its majority without one more voter? None if unknown.
     provider: who runs the cluster, a key of the catalogue's providers; None if unknown.
     down: brokers that are down. missing_voters: voters that are down or never caught up.
@@ -81,6 +82,7 @@ class ClusterFacts:
     elr: bool | None = None
     highest_min_isr: int | None = None
     lowest_min_isr: int | None = None
+    lowest_default_rf: int | None = None
     spare_voter: bool | None = None
     provider: str | None = None
     down: tuple[int, ...] = ()

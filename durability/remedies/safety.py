@@ -153,12 +153,28 @@ def _cluster_min_isr(new: int, finding: Finding) -> str | None:
     raises = facts.lowest_min_isr is None or new > facts.lowest_min_isr
     if raises and (least is MISSING or (least is not None and least <= new)):
         return f"Don't set {MIN_ISR}={new} for the whole cluster now: a topic that inherits it has too few replicas in sync"
+    if raises and rejects_new_topics(new, facts):
+        return (
+            f"Don't set {MIN_ISR}={new} for the whole cluster now: new topics with the default replication factor of"
+            f" {facts.lowest_default_rf} would inherit it, and reject every acks=all write. First raise"
+            " default.replication.factor on all brokers"
+        )
     if facts.highest_min_isr is None or facts.highest_min_isr > new:
         there = "unknown" if facts.highest_min_isr is None else f"up to {facts.highest_min_isr}"
         return (
             f"Don't set {MIN_ISR}={new} for the whole cluster: it overrides the brokers' own values, which are {there}"
         )
     return None
+
+
+def rejects_new_topics(new: int, facts: ClusterFacts) -> bool:
+    """Would topics that are created with the default replication factor reject every acks=all write with this minimum?
+
+    Before 1.1 both settings are in the brokers' files, and change with the same restart.
+    """
+    capped = facts.release is not None and facts.release >= CAPPED
+    default = facts.lowest_default_rf
+    return not capped and not facts.before(1, 1) and default is not None and default < new
 
 
 def _stated(finding: Finding, *names: str) -> Any:

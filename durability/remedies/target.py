@@ -54,11 +54,13 @@ def _everywhere(target: Target, facts: ClusterFacts) -> bool:
     """Should the cluster's default min.insync.replicas be raised, instead of the topic's?
 
     Not if a topic that inherits it has no more replicas in sync than the new value. Then its acks=all writes would be rejected at
-    once, or after one more loss. Nor if a leader's own dynamic value applies: it overrides the cluster-wide one.
+    once, or after one more loss. Nor if new topics would reject them. Nor if a leader's own dynamic value applies: it overrides
+    the cluster-wide one.
     """
     source, least, inherited = target[f"{KEY}_source"], target[KEY], target["inherited_least"]
     of_cluster = source not in (None, "topic", "broker-dynamic") and least == target["default_min_insync_replicas"]
-    return _raises(target) and of_cluster and least < (inherited or 0) and not facts.before(1, 1)
+    safe = of_cluster and least < (inherited or 0) and not safety.rejects_new_topics(least, facts)
+    return _raises(target) and safe and not facts.before(1, 1)
 
 
 def remedy(finding: Finding) -> Remedy:
