@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -34,6 +35,8 @@ from durability.lake.tables import CATALOG, TABLES, Table
 
 T = TypeVar("T")
 RETRIES = 3
+CLOCKS = 60
+"""Seconds that the clocks of writers may differ. Iceberg's Java library reads no table whose commits go back in time by more."""
 # Errors while another host creates or changes the same object. The next attempt succeeds.
 RACES = (
     CommitFailedException,
@@ -98,7 +101,18 @@ class Tables:
         except NoSuchTableError:
             self._create(table)
         else:
+            self._check_clock(table, current)
             self._evolve(table, current)
+
+    def _check_clock(self, table: Table, current: IcebergTable) -> None:
+        """Raises Refused if the table's last commit is in the future, because Spark couldn't read the table after another one."""
+        last = current.metadata.last_updated_ms / 1000
+        if last - time.time() > CLOCKS:
+            raise Refused(
+                f"the lake at {self.place.location} can't be written to: the last commit to its table {table.name} has the time "
+                f"{datetime.fromtimestamp(last, UTC):%F %T} UTC, which is in the future. Correct the clock of this host, or of "
+                "the host that wrote it. Until that time is past, use another LAKE, or a backup of this one"
+            )
 
     def _own(self, table: Table) -> IcebergTable:
         """A table of the catalog. Raises Refused if its files are outside this lake, and so belong to another."""
@@ -157,7 +171,9 @@ class Tables:
     def add_files(self, table: Table, paths: Sequence[str]) -> None:
         """Commit Parquet files to a table in one commit."""
         with self._errors(f"{table.identifier} can't be committed to"):
-            self.load(table).add_files(list(paths), check_duplicate_files=False)
+            current = self.load(table)
+            self._check_clock(table, current)
+            current.add_files(list(paths), check_duplicate_files=False)
 
     def committed(self, table: Table, where: BooleanExpression) -> set[str]:
         """The addresses of committed files that may have rows matching `where`. Reads no data."""

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -277,3 +278,20 @@ def test_a_temporary_lake_leaves_nothing_in_the_catalog_of_others(tmp_path, monk
     settings.open_lake().ensure()
     assert publish(settings.open_lake(), healthy()) and (tmp_path / "lake" / "catalog.db").is_file()
     assert "scratch" not in settings.to_params()
+
+
+def test_a_commit_before_the_last_one_by_a_wrong_clock_is_refused(tmp_path, monkeypatch):
+    """Iceberg's Java library wouldn't read the table again: "Expected sorted snapshot log entries"."""
+    lake, now = Lake.open(str(tmp_path / "lake")), time.time
+    for ahead, moment in ((30, FIRST), (0, SECOND), (3600, "2026-11-23T02:00:00Z")):
+        monkeypatch.setattr(time, "time", lambda ahead=ahead: now() + ahead)
+        lake.ensure()
+        publish(lake, healthy(captured_at=moment))
+    monkeypatch.setattr(time, "time", now)
+    future = (
+        r"the last commit to its table \w+ has the time .* UTC, which is in the future. Correct the clock of this host"
+    )
+    with pytest.raises(Refused, match=future):
+        publish(lake, healthy(captured_at="2026-11-24T02:00:00Z"))
+    with pytest.raises(Refused, match=future):
+        lake.ensure()
