@@ -81,7 +81,7 @@ def _provider(facts: Facts, declared: str) -> str:
     if CONTRADICTED in (declared, stated):
         return CONTRADICTED
     if declared in ("self", "other"):
-        return stated or declared
+        return CONTRADICTED if stated and _impossible(facts, stated) else stated or declared
     if stated == KINDS.get(declared, declared):
         return declared
     return CONTRADICTED if stated or _impossible(facts, declared) else declared

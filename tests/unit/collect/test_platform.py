@@ -109,8 +109,10 @@ def test_what_only_the_clusters_file_knows_is_believed(every_name_is_this_host):
     ],
 )
 def test_a_declared_platform_that_answers_as_kafka_alone_does_is_not_believed(declared, brokers, quorum, counts):
-    drawn = validate(document("topic replicas\norders 1", brokers=brokers, quorum=quorum), "x.json")
-    assert rows.build(drawn, "s", "a", provider=declared)["clusters"]["provider"].to_pylist() == [counts]
+    """Neither if the clusters file declares it, nor if the document does."""
+    for place, stated in ((declared, {}), ("self", {"cluster_provider": declared})):
+        drawn = validate(document("topic replicas\norders 1", brokers=brokers, quorum=quorum, **stated), "x.json")
+        assert rows.build(drawn, "s", "a", provider=place)["clusters"]["provider"].to_pylist() == [counts]
 
 
 def test_kafka_is_no_platform():
