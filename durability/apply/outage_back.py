@@ -28,7 +28,7 @@ class Back:
     """What is to be put back, as the cluster is now. put: values to restore, by key. waiting: why a topic has to wait.
 
     others: values that others set, which stay. moving: partitions whose replicas are on the way back.
-    failed: errors by topic that can't be read.
+    failed: errors by topic that can't be read. former: topics with a value that is as before.
     """
 
     put: dict[Key, Any] = field(default_factory=dict)
@@ -36,6 +36,7 @@ class Back:
     others: dict[Key, Any] = field(default_factory=dict)
     moving: set[Key] = field(default_factory=set)
     failed: dict[str, AuditError] = field(default_factory=dict)
+    former: set[str] = field(default_factory=set)
 
     def add(self, more: Back) -> None:
         """Adds what is known of other topics."""
@@ -44,6 +45,7 @@ class Back:
         self.others |= more.others
         self.moving |= more.moving
         self.failed |= more.failed
+        self.former |= more.former
 
     def stays(self) -> set[str]:
         """The topics that aren't as before yet, whatever is put back now."""
@@ -61,6 +63,8 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
         elif value.returns(now, partition):
             if partition is not None and (partition.moving or now != value.was):
                 back.moving.add(value.key)
+            else:
+                back.former.add(value.topic)
         elif not value.is_own(now, partition):
             back.others[value.key] = now
         elif (why := outage.waits_for(value, partitions, own, facts)) is not None:
@@ -138,7 +142,8 @@ def waiting(back: Back) -> Restored:
     """What a restore would say if nothing can be put back."""
     failed = {topic: str(error) for topic, error in back.failed.items()}
     moving = {topic: MOVED_BACK for topic, _ in back.moving}
-    return Restored(waiting=moving | back.waiting | failed, failed=failed)
+    former = back.former - back.stays() - {topic for topic, _ in back.others}
+    return Restored(len(former), waiting=moving | back.waiting | failed, failed=failed)
 
 
 def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | None = None) -> Restored:

@@ -475,6 +475,8 @@ def test_a_topic_with_an_error_does_not_stop_the_others(monkeypatch):
     world.run(None, False, lambda c: found.append(outage_back.restore(world, c, known(False))))
     assert found[0].failed == {"inherits": "UNKNOWN: topic inherits"}
     assert world.own["stated"][MIN] == "2" and world.own["inherits"][MIN] == "1" and world.states() == {DONE}
+    back, ready = outage_back.survey(world, world.changes(), known(False))
+    assert not ready and outage_back.waiting(back).back == found[0].back == 1
     monkeypatch.setattr(world, "read", lambda topics: read(topics, ["inherits", "stated"]))
     with pytest.raises(Unreachable):
         outage_back.survey(world, world.changes(), known(False))
