@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from durability.plan import Plan
     from durability.runtime.processes import Session
 
-REPORTS = ("report.html", "report.pdf", "findings.json", "findings.csv", "losses.json", "data_docs/index.html")
+REPORTS = (
+    *("report.html", "report.pdf", "findings.json", "findings.csv", "rack_outages.csv", "losses.json"),
+    "data_docs/index.html",
+)
 JOB = "evaluate.py"
 Run = Callable[[Options, Input, "Session", Path, Console], bool]
 """Runs an audit with a session for its processes and a log file. Returns whether it is complete."""

@@ -19,6 +19,7 @@ from durability.cli.console import Console
 from durability.cli.exit_status import FailOn, known_findings, reached
 from durability.cli.options import Given, checked
 from durability.errors import BadInput, Refused, Unreachable
+from durability.report.data import outages
 from durability.runtime import out_lock
 from durability.steps import journal
 from tests import ROOT
@@ -253,6 +254,22 @@ def test_a_baseline_alone_means_new_critical_and_is_read_before_it_is_replaced(t
     path.write_text('{"format": "durability-findings/1", "findings": [{"name": 1}]}')
     with pytest.raises(BadInput, match="expected findings with id, outcome and severity"):
         checked(Given({"topology": str(documents), "out": str(tmp_path), "baseline": str(path)}))
+
+
+def test_the_steps_of_a_rack_outage_are_among_the_reports(tmp_path, monkeypatch):
+    document = {
+        "format": "durability-findings/1",
+        "run": {"snapshots": []},
+        "findings": [],
+        "summary": {"clusters": {}},
+    }
+    (tmp_path / "findings.json").write_text(json.dumps(document))
+    (tmp_path / outages.FILE).touch()
+    shown = []
+    monkeypatch.setattr("durability.report.text.console.summary_text", lambda _, paths, **__: shown.extend(paths) or "")
+    asked = SimpleNamespace(out=tmp_path, fail_on=FailOn.NEVER, known=None)
+    command._conclude(asked, True, 0.0, tmp_path / "log", Console(io.StringIO(), io.StringIO()))
+    assert [path.name for path in shown] == ["findings.json", outages.FILE, "log"]
 
 
 @pytest.mark.parametrize(("status", "said"), [("failed", "nothing could be read"), ("accepted", "what could be read")])
