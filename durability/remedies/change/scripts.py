@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from durability.remedies.change import guards
+from durability.remedies.change.assemble import UNCAPPED
 from durability.remedies.change.model import Move, Setting, Step
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.commands import Cancel, Config, ElectListed, Reassign, Verify, comment, in_words, lines
@@ -22,6 +23,7 @@ RECREATED = (
     "If it prints a topic with nothing but its TopicId, that topic was deleted and created again since: it is another topic."
     " Make a new plan."
 )
+REJECTED_AGAIN = "Brokers before 3.7 then reject acks=all writes to these topics again, as they did before the plan."
 TO_UNDO = {
     "wait": "Nothing to take back: this step changes nothing.",
     "elect-leaders": "Nothing to take back: the undo of the moves restores the order of replicas, and so the preferred leaders.",
@@ -95,6 +97,7 @@ def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts, ids: Mappin
     if step.kind in TO_UNDO:
         return _text([said[0], TO_UNDO[step.kind]], [])
     chain = guards.same_topics(step.topics, ids, facts)
+    said += [REJECTED_AGAIN] if step.why == UNCAPPED else []
     said += [RECREATED] if chain else []
     chain += guards.may_change(step.settings, facts, raises=step.kind != "raise-min-isr")
     if step.settings:

@@ -744,8 +744,10 @@ def test_ids_of_steps_sort_in_their_order(partitions, digits):
 def test_why_a_minimum_is_lowered_fits_the_release(release):
     doc = document("topic replicas min\nt 1 2", brokers="1 2 3")
     facts = ClusterFacts(release, release, led=True, elr=False)
-    lowered = draft.draft(inputs(doc, {"t": (3, 2)}, facts)).change.steps[0]
+    made = draft.draft(inputs(doc, {"t": (3, 2)}, facts)).change
+    lowered = made.steps[0]
     assert lowered.kind == "lower-min-isr" and ("reject acks=all writes" in lowered.why) is (release < (3, 7))
+    assert ("reject acks=all writes" in texts(made, facts)[f"undo/{lowered.id}.sh"]) is (release < (3, 7))
 
 
 @pytest.mark.parametrize(
