@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from durability.apply import outage, outage_run, outage_throttle
-from durability.apply.cluster import Cluster
+from durability.apply.cluster import Cluster, Replicas
 from durability.apply.outage import Key, Value
 from durability.apply.outage_run import Known, Seen, batches, see
 from durability.apply.record import Changes
@@ -61,7 +61,9 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
         if value.is_of_another(seen.reading.topic_ids):
             back.others[value.key] = RECREATED
         elif value.returns(now, partition):
-            if partition is not None and (partition.moving or now != value.was):
+            if partition is not None and _is_stuck(partition) and not outage.waits_for(value, partitions, own, facts):
+                back.put[value.key] = value.was
+            elif partition is not None and (partition.moving or now != value.was):
                 back.moving.add(value.key)
             else:
                 back.former.add(value.topic)
@@ -185,7 +187,21 @@ def _put(cluster: Cluster, changes: Changes, back: Back, seen: Seen, throttle: i
         back.waiting |= {topic: why for topic, _ in moves}
         back.put = settings
         return errors
-    return errors | outage_run.put(cluster, moves)
+    return errors | outage_run.put(cluster, {key: _way(seen.partition(key), was) for key, was in moves.items()})
+
+
+def _way(now: Replicas | None, was: Any) -> Any:
+    """What Kafka is asked for so that replicas get back: None cancels the move that adds others.
+
+    A new target that adds nothing leaves the former target's added replicas in place (Kafka 4.3: ReplicationControlManager), and
+    these are removed at the same time: such a move never ends. After a cancellation only the order may differ, for the next look.
+    """
+    return None if now is not None and not {*now.adding} <= {*was} else was
+
+
+def _is_stuck(now: Replicas) -> bool:
+    """Does it add replicas that it removes? See `_way`."""
+    return not {*now.adding}.isdisjoint(now.removing)
 
 
 def _agreed(cluster: Cluster, values: Sequence[Value], known: Known, others: Mapping[Key, Any]) -> Mapping[Key, Any]:

@@ -251,7 +251,12 @@ class World:
     def reassign(self, targets, *, same_factor=False):
         def act():
             for place, replicas in targets.items():
+                if replicas is None:
+                    self.targets.pop(place.topic, None)
+                    continue
                 assert set(replicas) <= self.live, "never ends"
+                running = self.targets.get(place.topic)
+                assert running is None or set(replicas) - set(self.replicas[place.topic]), "adds what it removes"
                 self.targets[place.topic], self.left[place.topic] = tuple(replicas), 3
                 if tuple(replicas) == self.replicas[place.topic]:
                     del self.targets[place.topic]
@@ -480,6 +485,21 @@ def test_a_topic_with_an_error_does_not_stop_the_others(monkeypatch):
     monkeypatch.setattr(world, "read", lambda topics: read(topics, ["inherits", "stated"]))
     with pytest.raises(Unreachable):
         outage_back.survey(world, world.changes(), known(False))
+
+
+def test_a_move_that_adds_what_it_removes_is_cancelled():
+    """Kafka leaves a partition so if a move is replaced by one back to the former replicas."""
+    world, asked = World(False), []
+    world.live = frozenset(RACKS)
+    stuck = Replicas((1, 4, 2, 3, 5), (1, 2, 3, 4, 5), 1, (), adding=(3, 5), removing=(3, 5))
+    reading = Reading("id", world.live, True, {TopicPartition("inherits", 0): stuck})
+    world.read = lambda topics: reading
+    world.reassign = lambda targets: asked.append(targets) or {}
+    value = outage.Value(("inherits", 0), (1, 4, 2), ((2, 3, 5),), 2)
+    world.run(None, False, lambda changes: changes.done(outage_run._intend(changes, "", [value])))
+    assert outage_back.survey(world, world.changes(), known(False))[1]
+    world.run(None, False, lambda c: outage_back.restore(world, c, known(False)))
+    assert asked == [{TopicPartition("inherits", 0): None}]
 
 
 def test_a_value_is_restored_while_another_of_its_topic_waits():
