@@ -7,7 +7,7 @@ script, if a tool fails or its answer differs. The tools print what is in the wa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from durability.remedies.change.model import MIN_ISR, Setting, Step
 from durability.remedies.cluster import ClusterFacts
@@ -27,6 +27,7 @@ COMPLETE = "is complete|completed successfully"
 """kafka-reassign-partitions says the first since 2.6, the second before."""
 PER_PATTERN = 200
 """So many topics are in one pattern. Linux limits an argument of a program to 128 KiB."""
+INVISIBLE = "A topic was deleted, or you may not describe it."
 THROTTLES = "replication[.]throttled[.]rate=|log[.]dirs[.]io[.]max"
 
 
@@ -47,21 +48,38 @@ def _none(command: Command, pattern: str, facts: ClusterFacts) -> list[str]:
     ]
 
 
-def same_topics(topics: Iterable[str], ids: Mapping[str, str], facts: ClusterFacts) -> list[str]:
+def listed(facts: ClusterFacts) -> list[str]:
+    """Puts what kafka-topics says of all topics into the variable that `visible` and `same_topics` read."""
+    return [f"topics=$({shell})" for shell in lines(TOPICS, facts)]
+
+
+def visible(topics: Iterable[str]) -> list[str]:
+    """Each topic is there, and may be described. Else the tool leaves it out, and every other condition is true of it."""
+    return [
+        f'{{ [[ $(grep -cE \'^{of_partitions(some)}\' <<< "$topics") = {len(some)} ]] || ! echo "{INVISIBLE}"; }}'
+        for some in _in_patterns(topics)
+    ]
+
+
+def same_topics(topics: Iterable[str], ids: Mapping[str, str]) -> list[str]:
     """No topic was deleted and created again since the snapshot. The line of one that was is printed, with its new id.
 
     ids: Kafka's ids by topic, as far as they are known. kafka-topics prints them since 2.8 (KIP-516). A topic that is gone isn't
-    found here: the tools that change it fail.
+    found here.
     """
-    known = [topic for topic in topics if topic in ids]
     checks = []
-    for start in range(0, len(known), PER_PATTERN):
-        some = known[start : start + PER_PATTERN]
+    for some in _in_patterns(topic for topic in topics if topic in ids):
         same = "|".join(ids[topic] for topic in some)
         checks.append(
-            f"! grep -oE '{of_partitions(some)}TopicId: [^[:space:]]+' <<< \"$said\" | grep -vE 'TopicId: ({same})$'"
+            f"! grep -oE '{of_partitions(some)}TopicId: [^[:space:]]+' <<< \"$topics\" | grep -vE 'TopicId: ({same})$'"
         )
-    return [f"said=$({shell})" for shell in lines(TOPICS, facts)] + checks if checks else []
+    return checks
+
+
+def _in_patterns(topics: Iterable[str]) -> Iterator[list[str]]:
+    """The topics of one pattern each."""
+    names = list(topics)
+    return (names[start : start + PER_PATTERN] for start in range(0, len(names), PER_PATTERN))
 
 
 def in_sync(topics: Sequence[str], facts: ClusterFacts) -> list[str]:

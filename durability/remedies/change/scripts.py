@@ -76,9 +76,9 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
         said.append(f"It changes nothing unless these steps are complete: {', '.join(step.after)}.")
     if step.kind == "wait":
         return _text(said, guards.brokers_back(step.brokers, facts))
-    same = guards.same_topics(step.topics, ids, facts)
+    same = guards.same_topics(step.topics, ids)
     said += [RECREATED] if same else []
-    checks = [same]
+    checks = [guards.listed(facts) + guards.visible(step.topics), same]
     checks += [guards.done(one, _file(STEPS, one), facts) for one in earlier]
     checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
     # Before 2.6, both ask whether the topics are in sync.
@@ -96,16 +96,17 @@ def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts, ids: Mappin
     said = [f"Takes step {step.id} back. Take later steps back first."]
     if step.kind in TO_UNDO:
         return _text([said[0], TO_UNDO[step.kind]], [])
-    chain = guards.same_topics(step.topics, ids, facts)
+    same = guards.same_topics(step.topics, ids)
     said += [REJECTED_AGAIN] if step.why == UNCAPPED else []
-    said += [RECREATED] if chain else []
+    said += [RECREATED] if same else []
+    chain = guards.listed(facts) + same
     chain += guards.may_change(step.settings, facts, raises=step.kind != "raise-min-isr")
     if step.settings:
         # A topic that is gone must not keep the others from getting their values back.
-        each = [f"{_set(setting, setting.undo, facts)} || undone=" for setting in reversed(step.settings)]
+        each = [f"{_restored(setting, facts)} || undone=" for setting in reversed(step.settings)]
         chain.append("\n".join(["{ undone=yes", *each, "[[ $undone ]]; }"]))
     if step.moves:
-        chain += guards.not_set(later, facts)
+        chain += guards.visible(step.topics) + guards.not_set(later, facts)
         chain += _moved(step, facts, back=True)
     return _text(said, chain)
 
@@ -121,6 +122,12 @@ def _set(setting: Setting, command: Config, facts: ClusterFacts) -> str:
         return f"{comment(in_words(command)[0])}\nfalse"
     [(_, value)] = command.values
     return guards.deleted(setting, shell[0], facts) if value is None else shell[0]
+
+
+def _restored(setting: Setting, facts: ClusterFacts) -> str:
+    """The command that restores a setting, of a topic only if it is visible."""
+    command = _set(setting, setting.undo, facts)
+    return command if setting.topic is None else f"{{ {guards.visible([setting.topic])[0]} && {command}; }}"
 
 
 def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:

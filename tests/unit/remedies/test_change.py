@@ -487,6 +487,11 @@ def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
     assert made.why(asked.targeted[0], "its remediation") == why
 
 
+def listed(names: str) -> str:
+    """The body of a stub of kafka-topics that shows these topics."""
+    return "printf '" + "".join(rf"Topic: {name}\tConfigs:\n" for name in names) + "'"
+
+
 def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     doc = document("topic replicas min\na 1 2\nb 1 2", brokers="1 2 3")
     facts = ClusterFacts((4, 3), (4, 3), led=True, elr=True)
@@ -500,9 +505,13 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     [lowered, moves, raised, *_] = made.change.steps
     assert [step.kind for step in (lowered, moves, raised)] == ["lower-min-isr", "reassign", "raise-min-isr"]
 
-    def run(path: str, **answers: str) -> tuple[int, list[str]]:
-        """A script's exit status, and which changes it asked for. answers: bodies of functions in place of Kafka's tools."""
+    def run(path: str, seen: str = "ab", **answers: str) -> tuple[int, list[str]]:
+        """A script's exit status, and which changes it asked for.
+
+        seen: the topics that kafka-topics shows. answers: bodies of functions in place of Kafka's tools.
+        """
         tools = {"kafka_topics": "", "kafka_configs": "", "kafka_reassign_partitions": ""} | answers
+        tools["kafka_topics"] = f"[[ $* = *-partitions* ]] || {listed(seen)}; {tools['kafka_topics'] or ':'}"
         said = tmp_path / "said"
         said.write_text("")
         note = f'case "$*" in *--alter*|*--execute*|*--cancel*) echo "$*" >> {said};; esac;'
@@ -524,6 +533,11 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     assert run(path, kafka_reassign_partitions=both) == (0, ["alter", "alter"])
     one = "echo Reassignment of partition a-0 is completed.; echo There is no active reassignment of partition b-0"
     assert run(path, kafka_reassign_partitions=one) == (1, [])
+    # A topic that can't be described isn't changed: nothing is known of its replicas.
+    for path in (f"{folder}/{step.id}.sh" for folder in ("steps", "undo") for step in (lowered, moves, raised)):
+        assert run(path, seen="", kafka_reassign_partitions=both) == (1, [])
+    assert run(f"steps/{lowered.id}.sh", seen="b") == (1, [])
+    assert run(f"undo/{lowered.id}.sh", seen="b") == (1, ["alter"])
     # No replica is removed while a later step's min.insync.replicas is set.
     there = f"case $* in *--verify*steps/*) {both};; esac"
     path = f"undo/{moves.id}.sh"
@@ -546,12 +560,13 @@ def test_a_script_changes_no_topic_that_was_recreated(answer, recreated):
     """The topics are so many that they take two patterns."""
     ids = {name: f"id-of-{name}" for name in ("a", *(f"x{number}" for number in range(guards.PER_PATTERN)))}
     step = Step("01-reassign", "reassign", "why.", tuple(Move(name, 0, (1,), (1, 2)) for name in sorted(ids)))
+    answer += "".join(rf"\nTopic: {name}\tConfigs:" for name in ids if f"Topic: {name}\\t" not in answer)
     stubs = f"kafka-topics() {{ printf '{answer}\\n'; }}\nkafka-reassign-partitions() {{ false; }}\n"
     for _, text in scripts.script_files([step], FACTS, ids):
         ran = subprocess.run(["bash", "-x", "-c", stubs + text], capture_output=True, text=True)
         assert (ran.returncode, ran.stdout) == (1, recreated), ran
         assert ("kafka-reassign-partitions" in ran.stderr) is (not recreated)
-    assert guards.same_topics(step.topics, {}, FACTS) == []
+    assert guards.same_topics(step.topics, {}) == []
 
 
 def verified(before: str, after: str) -> str:
@@ -589,6 +604,7 @@ def test_a_batch_starts_once_and_only_from_the_state_that_was_planned(
     change = draft.draft(inputs(doc, {"a": (3, None)})).change
     [moves] = [step for step in change.steps if step.kind == "reassign"]
     stubs = f"""sleep() {{ :; }}
+    kafka-topics() {{ {listed("a")}; }}
     kafka-configs() {{ echo '{throttles}'; }}
     kafka-reassign-partitions() {{ case $* in *--execute*|*--cancel*) echo "$*" >> said;; esac; {verified(before, after)}; }}
     """
