@@ -21,6 +21,8 @@ RECREATED: Any = object()
 """In place of a value of a topic that was deleted and created again: it isn't the one that was changed."""
 MOVED_BACK = "its replicas are moved back"
 CHANGING = "its value changes just now"
+ENDED = "NO_REASSIGNMENT_IN_PROGRESS"
+"""Kafka's error for the cancellation of a move that has ended."""
 
 
 @dataclass
@@ -57,17 +59,15 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
     back, facts = Back(), known.facts(seen.reading.live)
     for value in values:
         now, partitions, partition = seen.now(value.key), seen.partitions[value.topic], seen.partition(value.key)
-        own = seen.own.get(value.topic, {})
+        own, returns = seen.own.get(value.topic, {}), value.returns(now, partition)
         if value.is_of_another(seen.reading.topic_ids):
             back.others[value.key] = RECREATED
-        elif value.returns(now, partition):
-            if partition is not None and _is_stuck(partition) and not outage.waits_for(value, partitions, own, facts):
-                back.put[value.key] = value.was
-            elif partition is not None and (partition.moving or now != value.was):
+        elif returns and not (partition is not None and _is_stuck(partition)):
+            if partition is not None and (partition.moving or now != value.was):
                 back.moving.add(value.key)
             else:
                 back.former.add(value.topic)
-        elif not value.is_own(now, partition):
+        elif not returns and not value.is_own(now, partition):
             back.others[value.key] = now
         elif (why := outage.waits_for(value, partitions, own, facts)) is not None:
             if value.topic not in back.waiting or outage.needs_help(why):
@@ -187,7 +187,9 @@ def _put(cluster: Cluster, changes: Changes, back: Back, seen: Seen, throttle: i
         back.waiting |= {topic: why for topic, _ in moves}
         back.put = settings
         return errors
-    return errors | outage_run.put(cluster, {key: _way(seen.partition(key), was) for key, was in moves.items()})
+    errors |= outage_run.put(cluster, {key: _way(seen.partition(key), was) for key, was in moves.items()})
+    # A move that ended since it was read can't be cancelled. The next look moves its replicas back.
+    return {topic: said for topic, said in errors.items() if said != ENDED}
 
 
 def _way(now: Replicas | None, was: Any) -> Any:

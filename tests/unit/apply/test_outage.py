@@ -498,8 +498,16 @@ def test_a_move_that_adds_what_it_removes_is_cancelled():
     value = outage.Value(("inherits", 0), (1, 4, 2), ((2, 3, 5),), 2)
     world.run(None, False, lambda changes: changes.done(outage_run._intend(changes, "", [value])))
     assert outage_back.survey(world, world.changes(), known(False))[1]
-    world.run(None, False, lambda c: outage_back.restore(world, c, known(False)))
-    assert asked == [{TopicPartition("inherits", 0): None}]
+    # It may have ended since it was read.
+    world.reassign = lambda targets: asked.append(targets) or dict.fromkeys(targets, "NO_REASSIGNMENT_IN_PROGRESS")
+    found = []
+    world.run(None, False, lambda c: found.append(outage_back.restore(world, c, known(False))))
+    assert asked == [{TopicPartition("inherits", 0): None}] and not found[0].failed
+    assert found[0].waiting == {"inherits": outage_back.MOVED_BACK}
+    # Too few of the former replicas are in sync.
+    reading.partitions[TopicPartition("inherits", 0)] = replace(stuck, isr=(1, 3, 5))
+    back, ready = outage_back.survey(world, world.changes(), known(False))
+    assert not ready and "too few of its former replicas" in back.waiting["inherits"]
 
 
 def test_a_value_is_restored_while_another_of_its_topic_waits():
