@@ -21,8 +21,8 @@ def compact(value: object) -> str:
 def compact_ascii(value: object) -> str:
     """`compact` with other characters as escapes, for readers that split lines at U+2028.
 
-    >>> compact_ascii({"resource": "é"}), compact_ascii("orders")
-    ('{"resource":"\\\\u00e9"}', '"orders"')
+    >>> compact_ascii({"resource": "é", "share": float("nan")}), compact_ascii("orders")
+    ('{"resource":"\\\\u00e9","share":null}', '"orders"')
     """
     text = compact(value)
-    return text if text.isascii() else json.dumps(value, separators=(",", ":"))
+    return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))
