@@ -101,10 +101,10 @@ class Tables:
         except NoSuchTableError:
             self._create(table)
         else:
-            self._check_clock(table, current)
+            self.check_clock(table, current)
             self._evolve(table, current)
 
-    def _check_clock(self, table: Table, current: IcebergTable) -> None:
+    def check_clock(self, table: Table, current: IcebergTable) -> None:
         """Raises Refused if the table's last commit is in the future, because Spark couldn't read the table after another one."""
         last = current.metadata.last_updated_ms / 1000
         if last - time.time() > CLOCKS:
@@ -172,7 +172,7 @@ class Tables:
         """Commit Parquet files to a table in one commit."""
         with self._errors(f"{table.identifier} can't be committed to"):
             current = self.load(table)
-            self._check_clock(table, current)
+            self.check_clock(table, current)
             current.add_files(list(paths), check_duplicate_files=False)
 
     def committed(self, table: Table, where: BooleanExpression) -> set[str]:

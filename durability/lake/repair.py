@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -56,8 +57,13 @@ class Lost:
 def repair(tables: Tables, now: datetime) -> list[str]:
     """Repair every table. Returns a line for each lost thing, none if the lake is complete.
 
-    Raises Refused if the lake was moved or copied to another folder. Raises Unreachable if its files can't be listed.
+    Raises Refused if the lake was moved or copied to another folder, or if its last commit is in the future: see `check_clock`.
+    Raises Unreachable if its files can't be listed.
     """
+    # All tables first. Facts that were taken out must not remain without the rejection of their snapshot, a later commit.
+    for table in TABLES.values():
+        with suppress(NoSuchTableError, FileNotFoundError, ValueError):  # `_continued` reports them
+            tables.check_clock(table, tables.catalog.load_table(tables.identifier(table)))
     lines: list[str] = []
     facts: list[Lost] = []
     for table in TABLES.values():

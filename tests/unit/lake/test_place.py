@@ -13,9 +13,10 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import AlwaysTrue
 
 from durability.errors import AuditError, Refused
-from durability.lake import Lake, catalog, iceberg, tables
+from durability.lake import Lake, catalog, iceberg, restore, tables
 from durability.steps.settings import Settings
 from tests.support.lake import counts, publish
 from tests.support.topology import healthy
@@ -295,3 +296,21 @@ def test_a_commit_before_the_last_one_by_a_wrong_clock_is_refused(tmp_path, monk
         publish(lake, healthy(captured_at="2026-11-24T02:00:00Z"))
     with pytest.raises(Refused, match=future):
         lake.ensure()
+
+
+def test_a_restore_by_a_wrong_clock_takes_nothing_out(tmp_path, monkeypatch):
+    """It would take facts out of a table, and then fail before it rejects their snapshot."""
+    lake, now = Lake.open(str(tmp_path / "lake")), time.time
+    lake.ensure()
+    publish(lake, healthy())
+    lost = [
+        Path(address.removeprefix("file://")) for address in lake._tables.committed(tables.PARTITIONS, AlwaysTrue())
+    ]
+    for path in lost:
+        path.unlink()
+    monkeypatch.setattr(time, "time", lambda: now() - 3600)
+    with pytest.raises(Refused, match="in the future"):
+        restore.restore(lake.location)
+    monkeypatch.setattr(time, "time", now)
+    said = "\n".join(restore.restore(lake.location))
+    assert lost and all(path.name in said for path in lost) and "no longer counts" in said
