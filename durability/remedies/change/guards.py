@@ -27,7 +27,7 @@ COMPLETE = "is complete|completed successfully"
 """kafka-reassign-partitions says the first since 2.6, the second before."""
 PER_PATTERN = 200
 """So many topics are in one pattern. Linux limits an argument of a program to 128 KiB."""
-INVISIBLE = "A topic was deleted, or you may not describe it."
+INVISIBLE = "{} was deleted, or you may not describe it."
 THROTTLES = "replication[.]throttled[.]rate=|log[.]dirs[.]io[.]max"
 
 
@@ -55,10 +55,13 @@ def listed(facts: ClusterFacts) -> list[str]:
 
 def visible(topics: Iterable[str]) -> list[str]:
     """Each topic is there, and may be described. Else the tool leaves it out, and every other condition is true of it."""
-    return [
-        f'{{ [[ $(grep -cE \'^{of_partitions(some)}\' <<< "$topics") = {len(some)} ]] || ! echo "{INVISIBLE}"; }}'
-        for some in _in_patterns(topics)
-    ]
+    checks = []
+    for some in _in_patterns(topics):
+        said = INVISIBLE.format(f"Topic {some[0]}" if len(some) == 1 else "A topic of this step")
+        checks.append(
+            f"{{ [[ $(grep -cE '^{of_partitions(some)}' <<< \"$topics\") = {len(some)} ]] || ! echo '{said}'; }}"
+        )
+    return checks
 
 
 def same_topics(topics: Iterable[str], ids: Mapping[str, str]) -> list[str]:

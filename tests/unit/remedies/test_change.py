@@ -538,6 +538,7 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
         assert run(path, seen="", kafka_reassign_partitions=both) == (1, [])
     assert run(f"steps/{lowered.id}.sh", seen="b") == (1, [])
     assert run(f"undo/{lowered.id}.sh", seen="b") == (1, ["alter"])
+    assert "echo 'Topic a was deleted, or you may not describe it.'" in (tmp_path / f"undo/{lowered.id}.sh").read_text()
     # No replica is removed while a later step's min.insync.replicas is set.
     there = f"case $* in *--verify*steps/*) {both};; esac"
     path = f"undo/{moves.id}.sh"
