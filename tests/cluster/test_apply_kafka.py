@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -135,7 +137,7 @@ def test_a_broker_is_down(kafka, cluster):
     partition = TopicPartition("apply-down", 0)
     assert cluster.read(["apply-down"]).partitions[partition].elr == ()
     kafka.kill_broker(5)
-    os.kill(kafka.pids()[6], signal.SIGSTOP)  # it accepts connections and never answers
+    hang(kafka.pids()[6])  # it accepts connections and never answers
     try:
         found = kafka.wait_until(
             lambda: (r := cluster.read(["apply-down"])).live == {1, 2, 3, 4} and r, "they are fenced"
@@ -160,6 +162,14 @@ def test_a_broker_is_down(kafka, cluster):
     assert cluster.overrides([broker(5)]) == {broker(5): {}}
 
 
+def hang(pid: int) -> None:
+    """Stop a process. Its threads run on for a moment after the signal was sent."""
+    os.kill(pid, signal.SIGSTOP)
+    stats = [task / "stat" for task in Path(f"/proc/{pid}/task").iterdir()]
+    while any(stat.read_text().rpartition(")")[2].split()[0] != "T" for stat in stats if stat.exists()):
+        time.sleep(0.01)
+
+
 def test_a_change_that_is_not_answered_is_not_sent_to_another_broker(kafka, monkeypatch):
     """The broker hangs after it has reached the controller, and before it gets the change."""
     create(kafka, "apply-unanswered", [1, 2, 3])
@@ -168,7 +178,7 @@ def test_a_change_that_is_not_answered_is_not_sent_to_another_broker(kafka, monk
     async def then_hang(wire):
         await reach(wire)
         wire.nodes.sort(key=lambda node: node != hanging)
-        os.kill(kafka.pids()[hanging], signal.SIGSTOP)
+        hang(kafka.pids()[hanging])
 
     limits = Limits(request_timeout=1, connect_timeout=1)
     try:

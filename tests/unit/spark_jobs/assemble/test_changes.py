@@ -78,7 +78,13 @@ WAIVED = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,
 DISKLESS = "topic leader replicas isr min\nevents - - - -\nodd 1 0 0,1 -\norders 0 0,1 0,1 2"
 ON = {"events": {"diskless.enable": "true"}, "odd": {"inkless.enable": "true"}}
 SEEN_ONCE = [
-    document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers=BROKERS, cluster="rp", cluster_provider="redpanda"),
+    document(
+        "topic replicas isr min\nt 0,1,2 0,1,2 2",
+        brokers=BROKERS,
+        cluster="rp",
+        cluster_provider="redpanda",
+        quorum=None,
+    ),
     document(DISKLESS, brokers=BROKERS, cluster="dl", configs=ON, broker_configs={"min.insync.replicas": "2"}),
     document(WAIVED, brokers=BROKERS, cluster="today"),
     document(WAIVED, brokers=BROKERS, cluster="tomorrow", captured_at="2026-11-22T00:00:00Z"),
