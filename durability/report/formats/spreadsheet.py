@@ -46,7 +46,8 @@ def _cells(batch: pa.RecordBatch, waivers: Sequence[dict[str, Any]]) -> dict[str
     waived = results.waived(waivers)
     of_rows = list(map(waived, rows.pop("waiver").to_pylist(), rows["tier"].to_pylist()))
     for name in results.WAIVER_KEYS:
-        rows[f"waiver_{name}"] = pa.array([safe(waiver and waiver[name]) for waiver in of_rows], pa.string())
+        stated = [waiver and waiver[name] for waiver in of_rows]
+        rows[f"waiver_{name}"] = pa.array([None if cell is None else str(cell) for cell in stated], pa.string())
     return {name: _each(column, safe) for name, column in rows.items()}
 
 

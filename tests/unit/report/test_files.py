@@ -13,8 +13,10 @@ from durability.errors import BadInput, Refused
 from durability.policy import CONTROLS
 from durability.report import cells, files
 from durability.report.build import FILES
+from durability.report.data.teams import with_teams
+from durability.report.formats import spreadsheet
 from durability.report.formats.oscal import POAM
-from tests.support.report_cases import NIGHT, SHA, finding, snapshot, written
+from tests.support.report_cases import NIGHT, SHA, WAIVERS, finding, plan, run_data, snapshot, written
 
 RUN_KEYS = {"id", "started_at", "verified", "policy", "snapshots", "framework"}
 SNAPSHOT_KEYS = {"cluster", "snapshot_id", "captured_at", "status", "reason", "sha256"}
@@ -168,6 +170,14 @@ def test_every_finding_is_a_row_of_the_csv_and_none_is_a_formula(tmp_path):
     assert by_topic["cache-a"]["partitions"] == "3;5"
     assert by_topic["cache-a"]["waiver_owner"] == "payments"
     assert not [cell for row in listed for cell in row.values() if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+
+
+def test_cells_of_a_waiver_are_escaped_once():
+    row = finding("cache-a", "replication-factor", "EXEMPT", waiver=0)
+    listed, file = with_teams(run_data([row]).listed, plan()), io.BytesIO()
+    spreadsheet.write(file, listed, [WAIVERS[0] | {"reason": "=1+1", "approved_count": 0}])
+    [cells] = csv.DictReader(io.StringIO(file.getvalue().decode(), newline=""))
+    assert (cells["waiver_reason"], cells["waiver_approved_count"], cells["waiver_risk"]) == ("'=1+1", "0", "")
 
 
 def test_a_report_that_fails_leaves_the_one_before(tmp_path):
