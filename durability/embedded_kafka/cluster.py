@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -203,11 +204,14 @@ class LocalCluster:
             time.sleep(WAIT_SECONDS)
 
     def wait_for_brokers(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
-        """Waits until each of `ids` is among the live (unfenced) brokers."""
+        """Waits until each of `ids` is among the live (unfenced) brokers, and listens."""
         wanted = set(ids)
         first = min(wanted)
         self.wait_until(lambda: _answers(self._ports["broker"][first]), f"broker {first} listens", seconds)
         self.wait_until(lambda: wanted <= self.live_brokers(), f"brokers {sorted(wanted)} are unfenced", seconds)
+        # A broker may be live a moment before it listens (seen with 3.6.2).
+        for broker in sorted(wanted):
+            self.wait_until(partial(_answers, self._ports["broker"][broker]), f"broker {broker} listens", seconds)
 
     def wait_for_loss_of(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
         """Waits until no running broker has one of `ids` among the live brokers."""
