@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from durability.errors import BadInput, printable
+from durability.garbage import uncollected
 from durability.topology.document import Topology
 from durability.topology.unreadable import pointer
 from durability.topology.validation import check
@@ -98,7 +96,7 @@ def _parse(file: Path) -> Any:
         return flaw(f"{name} is no JSON number; expected a number or null")
 
     try:
-        with _no_collection():
+        with uncollected():
             document = json.loads(text, object_pairs_hook=members, parse_constant=constant)
     except json.JSONDecodeError as error:
         raise BadInput(file, f"line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}") from None
@@ -124,18 +122,6 @@ def _first_flaw(document: object) -> tuple[str, str]:
         elif isinstance(value, list):
             inner = list(enumerate(value))
         stack.extend(((*place, key), element) for key, element in reversed(inner))
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Turn garbage collection off. It would repeatedly walk the million objects that are being created."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _text(file: Path) -> str:
