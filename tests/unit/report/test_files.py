@@ -176,8 +176,8 @@ def test_cells_of_a_waiver_are_escaped_once():
     row = finding("cache-a", "replication-factor", "EXEMPT", waiver=0)
     listed, file = with_teams(run_data([row]).listed, plan()), io.BytesIO()
     spreadsheet.write(file, listed, [WAIVERS[0] | {"reason": "=1+1", "approved_count": 0}])
-    [cells] = csv.DictReader(io.StringIO(file.getvalue().decode(), newline=""))
-    assert (cells["waiver_reason"], cells["waiver_approved_count"], cells["waiver_risk"]) == ("'=1+1", "0", "")
+    [read] = csv.DictReader(io.StringIO(file.getvalue().decode(), newline=""))
+    assert (read["waiver_reason"], read["waiver_approved_count"], read["waiver_risk"]) == ("'=1+1", "0", "")
 
 
 def test_a_report_that_fails_leaves_the_one_before(tmp_path):
