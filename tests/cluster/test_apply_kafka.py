@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -165,8 +166,13 @@ def test_a_broker_is_down(kafka, cluster):
 def hang(pid: int) -> None:
     """Stop a process. Its threads run on for a moment after the signal was sent."""
     os.kill(pid, signal.SIGSTOP)
-    stats = [task / "stat" for task in Path(f"/proc/{pid}/task").iterdir()]
-    while any(stat.read_text().rpartition(")")[2].split()[0] != "T" for stat in stats if stat.exists()):
+
+    def runs(task: Path) -> bool:
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that ended meanwhile
+            return (task / "stat").read_text().rpartition(")")[2].split()[0] != "T"
+        return False
+
+    while any(map(runs, Path(f"/proc/{pid}/task").iterdir())):
         time.sleep(0.01)
 
 
