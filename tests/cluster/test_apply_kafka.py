@@ -134,6 +134,7 @@ def test_replicas_are_moved_and_the_move_is_cancelled(kafka, cluster):
 
 
 def test_a_broker_is_down(kafka, cluster):
+    create(kafka, "apply-other", [1, 2])
     create(kafka, "apply-down", [5, 2], min_insync_replicas="2")
     partition = TopicPartition("apply-down", 0)
     assert cluster.read(["apply-down"]).partitions[partition].elr == ()
