@@ -19,12 +19,12 @@ class Bound:
 
 
 def lower_bound(
-    rules: Rules, capacity: Mapping[frozenset[int], int], most: int | None, voters: int, at_once: int
+    rules: Rules, capacity: Mapping[frozenset[int], int], most: int | None, voters: int, at_once: int, waves: int
 ) -> Bound:
     """The best of the bounds that take little time.
 
     capacity: of the partitions that are known, by their replicas. most: nodes per wave. voters, at_once: how many voters restart,
-    and may restart together.
+    and may restart together. waves: as many are enough.
     """
     count = len(rules.ids)
     found = [Bound(1 if count else 0, "size")]
@@ -32,9 +32,10 @@ def lower_bound(
         found.append(Bound(-(-count // most), "size"))
     if voters and at_once:
         found.append(Bound(-(-voters // at_once), "voters"))
-    for members, spare in capacity.items():
+    if capacity:
+        members, spare = max(capacity.items(), key=lambda item: -(-len(item[0]) // item[1]))
         found.append(Bound(-(-len(members) // spare), "capacity", tuple(sorted(members))))
-    clique = rules.named(largest_clique(rules))
+    clique = rules.named(largest_clique(rules, waves))
     found.append(Bound(len(clique), "clique", clique))
     return max(found, key=lambda bound: bound.waves)
 

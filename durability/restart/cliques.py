@@ -12,31 +12,35 @@ STARTS = 60
 """Nodes from which a clique is grown first."""
 
 
-def largest_clique(rules: Rules) -> int:
+def largest_clique(rules: Rules, waves: int) -> int:
     """A mask of nodes that all need waves of their own.
 
     Branch and bound (Tomita and Seki 2003): a colouring bounds how far a clique can grow. Ends after BRANCHES steps with the best
     one so far.
+
+    waves: a plan has so many. No clique is larger, so one of that size ends the search.
     """
     order = sorted(range(len(rules.ids)), key=lambda n: (-rules.apart[n].bit_count(), n))
     place = {node: n for n, node in enumerate(order)}
     # Nodes in order of degree, so that colourings start with those of many conflicts.
     apart = [sum(1 << place[other] for other in bits(rules.apart[node])) for node in order]
-    found = _Search(apart)
+    found = _Search(apart, waves)
     found.grow(0, 0, (1 << len(order)) - 1)
     return sum(1 << order[n] for n in bits(found.best))
 
 
 class _Search:
-    def __init__(self, apart: list[int]):
+    def __init__(self, apart: list[int], enough: int):
         self.apart = apart
-        self.best = _greedy(apart)
+        self.enough = enough
+        self.best = _greedy(apart, enough)
         self.left = BRANCHES
 
     def grow(self, clique: int, size: int, candidates: int) -> None:
         """Every clique of `clique` (with `size` nodes) and of candidates that is larger than the best one."""
         for node, colour in reversed(self._coloured(candidates, self.best.bit_count() - size)):
-            if size + colour <= self.best.bit_count() or self.left <= 0 or size >= DEEPEST:
+            best = self.best.bit_count()
+            if size + colour <= best or best >= self.enough or self.left <= 0 or size >= DEEPEST:
                 return
             self.left -= 1
             larger, rest = clique | 1 << node, candidates & self.apart[node]
@@ -62,10 +66,15 @@ class _Search:
         return found
 
 
-def _greedy(apart: list[int]) -> int:
-    """The largest of the cliques that grow from the first nodes, always by the node that leaves the most candidates."""
+def _greedy(apart: list[int], enough: int) -> int:
+    """The largest of the cliques that grow from the first nodes, always by the node that leaves the most candidates.
+
+    enough: the size at which it stops looking for a larger one.
+    """
     best = 0
     for start, others in enumerate(apart[:STARTS]):
+        if best.bit_count() >= enough:
+            break
         clique, candidates = 1 << start, others
         while candidates and clique.bit_count() + candidates.bit_count() > best.bit_count():
             node = max(bits(candidates), key=lambda n: ((apart[n] & candidates).bit_count(), -n))

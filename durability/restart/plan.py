@@ -84,27 +84,11 @@ def plan(
     whole = not lagging and not down and not unsure
     ids = [node.id for node in nodes]
     made, unavoidable = constraints(partitions, ids, margin=limits.margin, whole=whole)
-    voters = frozenset(node.id for node in nodes if node.voter)
-    # A quorum of one or two voters loses its majority whatever restarts.
-    at_once = max(1, min(limits.voters, (len(voters) - 1) // 2))
-    of_nodes = {frozenset(ids): limits.most or len(ids)}
-    of_nodes[voters] = min(at_once, of_nodes.get(voters, at_once))
-    known = rules(ids, _tighter(made.known, of_nodes))
-    assumed = known if made.known == made.capacity else rules(ids, _tighter(made.capacity, of_nodes))
-
+    waves, bound = shortest(made.capacity, nodes, limits, made.known)
     racks = _racks(nodes)
-    bound = lower_bound(known, made.known, limits.most, len(voters), at_once)
-    waves = greedy(assumed, [assumed.mask(rack) for rack in racks])
-    if len(waves) > bound.waves and len(ids) <= EXACT:
-        waves = exact(assumed, waves, bound.waves)
-        if known is assumed and len(waves) > bound.waves:
-            bound = Bound(len(waves), "search")
-    elif len(waves) > bound.waves and limits.seconds:
-        bound = better_bound(known, bound, len(waves))
-        waves = fewest(assumed, waves, bound.waves, limits.seconds)
     broken = [members for wave in racks for members in made.broken_by(wave)]
     return RestartPlan(
-        waves=_ordered([{*assumed.named(wave)} for wave in waves], nodes),
+        waves=_ordered(waves, nodes),
         bound=bound,
         whole=whole,
         down=down,
@@ -117,6 +101,38 @@ def plan(
         unknown=sum(same.count for same in partitions if same.minimum is None),
         unread=unread,
     )
+
+
+def shortest(
+    capacity: Mapping[frozenset[int], int],
+    nodes: Sequence[Node],
+    limits: Limits,
+    known: Mapping[frozenset[int], int] | None = None,
+) -> tuple[list[set[int]], Bound]:
+    """Waves in which all nodes restart, as few as are found, and the bound: no plan has fewer.
+
+    capacity: sets of nodes, each with how many of it a wave takes at most. known: those that are no assumption; None: all.
+    """
+    known = capacity if known is None else known
+    ids = [node.id for node in nodes]
+    voters = frozenset(node.id for node in nodes if node.voter)
+    # A quorum of one or two voters loses its majority whatever restarts.
+    at_once = max(1, min(limits.voters, (len(voters) - 1) // 2))
+    of_nodes = {frozenset(ids): limits.most or len(ids)}
+    of_nodes[voters] = min(at_once, of_nodes.get(voters, at_once))
+    certain = rules(ids, _tighter(known, of_nodes))
+    assumed = certain if known == capacity else rules(ids, _tighter(capacity, of_nodes))
+
+    waves = greedy(assumed, [assumed.mask(rack) for rack in _racks(nodes)])
+    bound = lower_bound(certain, known, limits.most, len(voters), at_once, len(waves))
+    if len(waves) > bound.waves and len(ids) <= EXACT:
+        waves = exact(assumed, waves, bound.waves)
+        if certain is assumed and len(waves) > bound.waves:
+            bound = Bound(len(waves), "search")
+    elif len(waves) > bound.waves and limits.seconds:
+        bound = better_bound(certain, bound, len(waves))
+        waves = fewest(assumed, waves, bound.waves, limits.seconds)
+    return [{*assumed.named(wave)} for wave in waves], bound
 
 
 def _tighter(capacity: Mapping[frozenset[int], int], more: Mapping[frozenset[int], int]) -> dict[frozenset[int], int]:
