@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -54,11 +55,10 @@ class FailureCosts:
         for names in groups(self._sizes(result, costs), ROWS):
             where = And(result, In("cluster", names))
             parts = self.lake.parts(LOSS_SETS, where, columns=loss_sets.COLUMNS)
-            sets = pa.concat_tables([pa.schema(_fields()).empty_table(), *parts])
+            sets = by_cluster(pa.concat_tables([pa.schema(_fields()).empty_table(), *parts]), names)
             for name in names:
-                mine = sets.filter(pc.equal(sets["cluster"], name))
                 of_waves = None if name in untold else controllers[name]
-                yield entry(snapshots[name], costs[name], mine, brokers[name], of_waves)
+                yield entry(snapshots[name], costs[name], sets.pop(name), brokers[name], of_waves)
 
     def _sizes(self, result: Any, clusters: Iterable[str]) -> Counter[str]:
         """The number of rows in `loss_sets` of each cluster."""
@@ -110,6 +110,14 @@ class FailureCosts:
 
 def _fields() -> list[pa.Field]:
     return [LOSS_SETS.arrow.field(name) for name in loss_sets.COLUMNS]
+
+
+def by_cluster(sets: pa.Table, names: Sequence[str]) -> dict[str, pa.Table]:
+    """The rows of each of these clusters. A filter per cluster would compare each row with each cluster."""
+    of_row = pc.index_in(sets["cluster"], pa.array(names, pa.string())).to_numpy()
+    order = np.argsort(of_row, kind="stable")
+    ends = np.searchsorted(of_row[order], np.arange(len(names) + 1))
+    return {name: sets.take(order[ends[n] : ends[n + 1]]) for n, name in enumerate(names)}
 
 
 def groups(sizes: Mapping[str, int], limit: int) -> list[list[str]]:
@@ -164,23 +172,25 @@ def entry(
         "unknown": None if None in unknown else max(unknown, default=0),
         **{name: sorted(rows, key=worst_first) for name, rows in lost.items()},
     }
+    of_live = {}
     for kind, label in KINDS.items():
         live_nodes = sorted(row["lost"] for row in lost[label] if row["lost"] not in down[label])
-        of_kind = LossSets(live_nodes, sets.filter(pc.equal(sets["kind"], kind)))
+        of_live[kind] = of_kind = LossSets(live_nodes, sets.filter(pc.equal(sets["kind"], kind)))
         suffix = "" if kind == "broker" else "_racks"
         found[f"k{suffix}"], found[f"minimal{suffix}"] = of_kind.k(), of_kind.smallest(label)
     # Waves consist of brokers, whatever their racks.
     of_brokers = {row["unknown"] for row in costs if row["kind"] != "rack"}
     known = controllers is not None and found["unknown"] is not None and of_brokers <= {0}
-    found["restart"] = _restart(sets, brokers, controllers or ()) if known else None
+    found["restart"] = _restart(of_live["broker"], sets, brokers, controllers or ()) if known else None
     return found
 
 
-def _restart(sets: pa.Table, brokers: Sequence[Row], controllers: Sequence[Row]) -> dict[str, int]:
-    """The waves in which all nodes restart, also those that are down."""
+def _restart(of_live: LossSets, sets: pa.Table, brokers: Sequence[Row], controllers: Sequence[Row]) -> dict[str, int]:
+    """The waves in which all nodes restart, also those that are down. of_live: the sets of live brokers."""
     ids = sorted(row["broker"] for row in brokers)
+    of_all = of_live if of_live.nodes == ids else LossSets(ids, sets.filter(pc.equal(sets["kind"], "broker")))
     # What one broker stops, no waves spare. It may be a part of larger sets, which other partitions need.
-    stopping = LossSets(ids, sets.filter(pc.equal(sets["kind"], "broker"))).of("structural", "writes", least=2)
+    stopping = of_all.of("structural", "writes", least=2)
     return waves.fewest(nodes(brokers, controllers), ids, stopping)
 
 
