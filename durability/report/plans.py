@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
         plans.append({"cluster": made.cluster, "topic": made.topic, "file": file, **made.not_before})
         texts[out / FOLDER / file] = written(made.topic, made.moves)
     without = [{"cluster": cluster, "topic": topic, "why": why} for (cluster, topic), why in found.without.items()]
-    facts = facts_of_clusters(lake, plan, found) if found.gone else {}
+    of_gone = replace(plan, snapshots=[part for part in plan.snapshots if part.cluster in found.gone])
+    facts = facts_of_clusters(lake, of_gone, found) if found.gone else {}
     of_brokers = [_gone(cluster, one, facts[cluster], texts, out) for cluster, one in found.gone.items()]
     index = json.dumps({"format": FORMAT, "plans": plans, "without": without, "gone": of_brokers}, indent=1) + "\n"
     with unfinished(out) as temporary:
