@@ -121,11 +121,11 @@ def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[d
     """Each row as an entry of findings.json's `findings`. listed: rows with the columns KEYS. waivers: the run's."""
     of_waiver = waived(waivers)
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
-        for row in batch.to_pylist():
+        texts = text_of_each(batch["since"], to_text)
+        for row in batch.set_column(KEYS.index("since"), "since", texts).to_pylist():
             row["resource"] = row["resource"] or ""
             row["observed"], row["required"] = _object(row["observed"]), _object(row["required"])
             row["partitions"] = row["partitions"] or []
-            row["since"] = _time(row["since"])
             row["waiver"] = of_waiver(row["waiver"], row["tier"])
             yield row
 
@@ -147,8 +147,10 @@ def waived(waivers: Sequence[dict[str, Any]]) -> Callable[[int | None, str | Non
     return entry
 
 
-_time = lru_cache(maxsize=4096)(to_text)
-"""Findings share a few moments."""
+def text_of_each(column: pa.Array, text_of: Callable[[Any], str | None]) -> pa.Array:
+    """A text for each value of a column, made once for equal values."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return pa.array(map(text_of, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
 
 @lru_cache(maxsize=4096)

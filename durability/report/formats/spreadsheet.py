@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from durability.plan.plan import to_text
-from durability.report.cells import safe
+from durability.report.cells import safe_column
 from durability.report.data import results
 
 COLUMNS = (
@@ -39,8 +39,8 @@ def _cells(batch: pa.RecordBatch, waivers: Sequence[dict[str, Any]]) -> dict[str
     rows = dict(zip(batch.schema.names, batch.columns, strict=True))
     partitions = rows.pop("partitions")
     for name in ("observed", "required"):
-        rows[name] = _each(rows[name], lambda text: pairs(json.loads(text or "{}")))
-    rows["since"] = _each(rows["since"], to_text)
+        rows[name] = results.text_of_each(rows[name], lambda text: pairs(json.loads(text or "{}")))
+    rows["since"] = results.text_of_each(rows["since"], to_text)
     rows["partitions"] = pc.binary_join(partitions.cast(pa.list_(pa.string())), ";")
     rows["partition_count"] = pc.fill_null(pc.list_value_length(partitions), 0)
     waived = results.waived(waivers)
@@ -48,13 +48,7 @@ def _cells(batch: pa.RecordBatch, waivers: Sequence[dict[str, Any]]) -> dict[str
     for name in results.WAIVER_KEYS:
         stated = [waiver and waiver[name] for waiver in of_rows]
         rows[f"waiver_{name}"] = pa.array([None if cell is None else str(cell) for cell in stated], pa.string())
-    return {name: _each(column, safe) for name, column in rows.items()}
-
-
-def _each(column: pa.Array, text_of: Callable[[Any], str | None]) -> pa.Array:
-    """A text for each value of a column, made once for equal values."""
-    encoded = column.dictionary_encode(null_encoding="encode")
-    return pa.array(map(text_of, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+    return {name: safe_column(column) for name, column in rows.items()}
 
 
 def pairs(values: Mapping[str, object]) -> str:

@@ -7,7 +7,10 @@ import io
 import json
 import re
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from durability.errors import BadInput, Refused
 from durability.policy import CONTROLS
@@ -211,3 +214,8 @@ def test_a_file_that_is_no_findings_json_is_named(content, tmp_path):
     path.write_text(content)
     with pytest.raises(BadInput, match=r"other\.json"):
         files.load(path)
+
+
+@given(st.lists(st.none() | st.text(" \"'\u00a0;,|\t\n\u2028=+-@\uff1d1a.]\u00e9")))
+def test_a_column_of_cells_is_as_safe_as_each_cell(texts):
+    assert cells.safe_column(pa.array(texts, pa.string())).to_pylist() == [cells.safe(text) for text in texts]
