@@ -14,8 +14,7 @@ from durability.apply.run import apply, restore
 from durability.errors import Refused, Unreachable
 from durability.lake.change_table import RACK_OUTAGE
 from durability.remedies.change.model import MIN_ISR, UNCLEAN, Move, Setting, Step
-from tests.support.fake_cluster import Killed, Life, MemoryLake
-from tests.unit.apply.test_run import (
+from tests.support.apply_run import (
     A0,
     A1,
     B0,
@@ -24,7 +23,6 @@ from tests.unit.apply.test_run import (
     QUICK,
     A,
     C,
-    _no_pauses,  # noqa: F401  # a fixture
     applied,
     changes,
     cluster,
@@ -38,6 +36,7 @@ from tests.unit.apply.test_run import (
     stopped,
     throttled,
 )
+from tests.support.fake_cluster import Killed, Life, MemoryLake
 
 A2 = TopicPartition("a", 2)
 BEFORE = placed(cluster())
