@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.catalogue.model import CONTRADICTED, DISKLESS
-from durability.topology import diskless, observers, versions
-from spark_jobs.frames import quorum, settings
+from durability.topology import diskless, observers
+from spark_jobs.frames import configs, quorum, settings
 from spark_jobs.frames.columns import certain, live_brokers, possible, struct
 from spark_jobs.frames.effective_min_isr import (
     FIRST_ELR_METADATA_VERSION,
@@ -36,90 +36,6 @@ BROKER_THROTTLES = (
 )
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 ANY_NUMBER = 1_000_000
-FIRST_RELEASE_WITHOUT_UNCLEAN = 11
-"""0.11: unclean leader election is off by default since then."""
-
-
-# Settings of a row with `configs` and `config_sources`, maps by the setting's name.
-
-
-def _stated(key: str) -> Column:
-    """A setting's value as text; NULL if it isn't stated or configs could not be read."""
-    return F.try_element_at("configs", F.lit(key))
-
-
-def _source(key: str) -> Column:
-    return F.try_element_at("config_sources", F.lit(key))
-
-
-def _readable(*keys: str) -> Column:
-    """Could all of these settings be read, stated or not? Reads `unreadable_configs`, too."""
-    unread = F.arrays_overlap("unreadable_configs", F.array(*map(F.lit, keys)))
-    return F.col("configs").isNotNull() & ~certain(unread)
-
-
-def _applies(key: str, default: str | Column) -> Column:
-    """A setting's value as text: stated, else Kafka's default; NULL where it could not be read, or an answer leaves it out."""
-    return F.when(_readable(key), F.coalesce(_stated(key), F.when(~settings.answered(), F.lit(default))))
-
-
-def _proposed(key: str, default: str) -> Column:
-    """`_applies` for a setting that no broker has yet, so that no answer states it."""
-    return F.when(_readable(key), F.coalesce(_stated(key), F.lit(default)))
-
-
-def _left_out(key: str) -> Column:
-    """Does an answer of DescribeConfigs leave the setting out? It states defaults too, so the value is unknown then."""
-    return settings.answered() & _stated(key).isNull()
-
-
-def _copies(value: Column) -> Column:
-    """A min.insync.replicas that Kafka accepts, 1 or more; else NULL."""
-    number = value.try_cast("int")
-    return F.when(number >= 1, number)
-
-
-def _int(value: Column) -> Column:
-    return value.try_cast("int")
-
-
-def _boolean(value: Column) -> Column:
-    return value.try_cast("boolean")
-
-
-def _wrong(key: str, meaning: Callable[[Column], Column]) -> Column:
-    """A stated value without a `meaning`; else NULL. Only a document can contain one."""
-    stated = _stated(key)
-    return F.when(stated.isNotNull() & meaning(stated).isNull(), F.substring(stated, 1, 60))
-
-
-def _in_file(key: Column) -> Column:
-    return certain(F.try_element_at("config_sources", key) == "broker")
-
-
-def _throttles(keys: tuple[str, ...], of_default: bool = False) -> Column:
-    """The throttles that are set.
-
-    A removed rate reads as Long.MAX, and an empty list of replicas throttles none.
-
-    of_default: read those of all brokers (`--entity-default`) instead of those of the broker or topic.
-    """
-
-    def set_(key: str) -> Column:
-        inherited = certain(_source(key) == "cluster-default")
-        return ~_stated(key).isin("", "9223372036854775807") & (inherited if of_default else ~inherited)
-
-    return F.array_compact(F.array(*(F.when(set_(key), F.lit(key)) for key in keys)))
-
-
-# Kafka's defaults that differ between releases.
-
-
-def _unclean_by_release() -> Column:
-    """Kafka's default of unclean.leader.election.enable, as text: "true" before 0.11 (KIP-106). NULL if that is unknown."""
-    release, version = release_number(F.col("kafka_version")), F.col("kafka_version")
-    later = release.isNotNull() | version.rlike(rf"(?s)\A{versions.NUMBERED_1_OR_LATER}\z")
-    return F.when(release < FIRST_RELEASE_WITHOUT_UNCLEAN, "true").when(later, "false")
 
 
 # Brokers and controllers.
@@ -135,24 +51,24 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
         **{name: F.col(name) for name in ("broker", "rack", "rack_state", "live", "offline_log_dirs", "kafka_version")},
         "max_metadata_version": F.col("max_metadata_version"),
         "release": release_number(F.col("kafka_version")),
-        "min_isr": _copies(_applies(MIN_ISR, "1")),
-        "min_isr_source": F.when(_stated(MIN_ISR).isNull(), "default").otherwise(
-            F.coalesce(_source(MIN_ISR), F.lit("broker"))
+        "min_isr": configs.minimum(configs.applies(MIN_ISR, "1")),
+        "min_isr_source": F.when(configs.stated(MIN_ISR).isNull(), "default").otherwise(
+            F.coalesce(configs.source(MIN_ISR), F.lit("broker"))
         ),
-        "min_racks": _int(_stated(MIN_RACKS)),
-        "min_racks_known": _int(_proposed(MIN_RACKS, "1")).isNotNull(),
-        "min_racks_source": _source(MIN_RACKS),
-        "default_rf": _int(_applies(DEFAULT_RF, "1")),
-        "auto_create": _boolean(_applies(AUTO_CREATE, "true")),
-        "unclean": _boolean(_applies(UNCLEAN, _unclean_by_release())),
-        "unclean_by_default": _readable(UNCLEAN) & _stated(UNCLEAN).isNull() & ~settings.answered(),
-        "unclean_source": _source(UNCLEAN),
-        "throttles": _throttles(BROKER_THROTTLES),
+        "min_racks": configs.integer(configs.stated(MIN_RACKS)),
+        "min_racks_known": configs.integer(configs.proposed(MIN_RACKS, "1")).isNotNull(),
+        "min_racks_source": configs.source(MIN_RACKS),
+        "default_rf": configs.integer(configs.applies(DEFAULT_RF, "1")),
+        "auto_create": configs.boolean(configs.applies(AUTO_CREATE, "true")),
+        "unclean": configs.boolean(configs.applies(UNCLEAN, configs.unclean_by_release())),
+        "unclean_by_default": configs.readable(UNCLEAN) & configs.stated(UNCLEAN).isNull() & ~settings.answered(),
+        "unclean_source": configs.source(UNCLEAN),
+        "throttles": configs.throttles(BROKER_THROTTLES),
         # kafka-configs can't delete what a broker's file states.
-        "throttles_in_file": F.filter(F.array(*map(F.lit, BROKER_THROTTLES)), lambda key: _in_file(key)),
-        "default_throttles": _throttles(BROKER_THROTTLES, of_default=True),
-        "throttles_known": _readable(*BROKER_THROTTLES),
-        "observers": certain(asks_for_observers(_stated(observers.DEFAULT))),
+        "throttles_in_file": F.filter(F.array(*map(F.lit, BROKER_THROTTLES)), lambda key: configs.in_file(key)),
+        "default_throttles": configs.throttles(BROKER_THROTTLES, of_default=True),
+        "throttles_known": configs.readable(*BROKER_THROTTLES),
+        "observers": certain(asks_for_observers(configs.stated(observers.DEFAULT))),
         **settings.of_broker(),
     }
     with_causes = F.transform(
@@ -224,10 +140,16 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
         # Earlier versions of the lake don't have it.
         "caught_up": F.when(F.col("lag_ms").isNotNull(), True).otherwise(F.col("caught_up")),
         "configs_known": known,
-        "min_isr": F.when(known & ~_left_out(MIN_ISR), _copies(F.coalesce(_stated(MIN_ISR), F.lit("1")))),
-        "default_rf": F.when(known & ~_left_out(DEFAULT_RF), _int(F.coalesce(_stated(DEFAULT_RF), F.lit("1")))),
-        "unclean": F.when(known & ~_left_out(UNCLEAN), _boolean(F.coalesce(_stated(UNCLEAN), F.lit("false")))),
-        "min_isr_stated": _stated(MIN_ISR).isNotNull(),
+        "min_isr": F.when(
+            known & ~configs.left_out(MIN_ISR), configs.minimum(F.coalesce(configs.stated(MIN_ISR), F.lit("1")))
+        ),
+        "default_rf": F.when(
+            known & ~configs.left_out(DEFAULT_RF), configs.integer(F.coalesce(configs.stated(DEFAULT_RF), F.lit("1")))
+        ),
+        "unclean": F.when(
+            known & ~configs.left_out(UNCLEAN), configs.boolean(F.coalesce(configs.stated(UNCLEAN), F.lit("false")))
+        ),
+        "min_isr_stated": configs.stated(MIN_ISR).isNotNull(),
     }
     listed = F.array_sort(F.collect_list(struct(fields)))
     return controllers.groupBy("cluster").agg(listed.alias("controllers"))
@@ -343,37 +265,39 @@ def _brokers_decide() -> Column:
 
 def _own_settings(topics: DataFrame) -> DataFrame:
     """The settings that each topic states itself, and which of them could be read."""
-    unclean_source = F.coalesce(_source(UNCLEAN), F.lit("topic"))
-    wrong_unclean = _wrong(UNCLEAN, _boolean)
-    own_unclean = F.when(unclean_source.isin("topic", "cluster-default"), _boolean(_stated(UNCLEAN)))
-    own_min_isr_source = F.when(_stated(MIN_ISR).isNotNull(), F.coalesce(_source(MIN_ISR), F.lit("topic")))
+    unclean_source = F.coalesce(configs.source(UNCLEAN), F.lit("topic"))
+    wrong_unclean = configs.wrong(UNCLEAN, configs.boolean)
+    own_unclean = F.when(unclean_source.isin("topic", "cluster-default"), configs.boolean(configs.stated(UNCLEAN)))
+    own_min_isr_source = F.when(
+        configs.stated(MIN_ISR).isNotNull(), F.coalesce(configs.source(MIN_ISR), F.lit("topic"))
+    )
     wrong = {
-        "min_isr": _wrong(MIN_ISR, _copies),
-        "min_racks": _wrong(MIN_RACKS, _int),
+        "min_isr": configs.wrong(MIN_ISR, configs.minimum),
+        "min_racks": configs.wrong(MIN_RACKS, configs.integer),
         "unclean": wrong_unclean,
     }
-    is_diskless = certain(F.greatest(*(_boolean(_stated(name)) for name in diskless.SETTINGS)))
+    is_diskless = certain(F.greatest(*(configs.boolean(configs.stated(name)) for name in diskless.SETTINGS)))
     return topics.select(
         "cluster",
         "topic",
         "internal",
         "partitions_known",
-        (_readable(MIN_ISR) & ~_left_out(MIN_ISR)).alias("min_isr_readable"),
-        _copies(_stated(MIN_ISR)).alias("own_min_isr"),
+        (configs.readable(MIN_ISR) & ~configs.left_out(MIN_ISR)).alias("min_isr_readable"),
+        configs.minimum(configs.stated(MIN_ISR)).alias("own_min_isr"),
         own_min_isr_source.alias("own_min_isr_source"),
-        _int(_stated(MIN_RACKS)).alias("own_min_racks"),
-        F.coalesce(_source(MIN_RACKS), F.lit("topic")).alias("own_min_racks_source"),
-        _int(_proposed(MIN_RACKS, "1")).isNotNull().alias("own_min_racks_known"),
+        configs.integer(configs.stated(MIN_RACKS)).alias("own_min_racks"),
+        F.coalesce(configs.source(MIN_RACKS), F.lit("topic")).alias("own_min_racks_source"),
+        configs.integer(configs.proposed(MIN_RACKS, "1")).isNotNull().alias("own_min_racks_known"),
         struct(wrong).alias("wrong"),
-        (_readable(UNCLEAN) & ~_left_out(UNCLEAN) & wrong_unclean.isNull()).alias("unclean_readable"),
+        (configs.readable(UNCLEAN) & ~configs.left_out(UNCLEAN) & wrong_unclean.isNull()).alias("unclean_readable"),
         own_unclean.alias("own_unclean"),
-        F.when(_stated(UNCLEAN).isNotNull(), unclean_source).alias("unclean_source"),
-        certain(asks_for_observers(_stated(observers.SETTING))).alias("own_observers"),
+        F.when(configs.stated(UNCLEAN).isNotNull(), unclean_source).alias("unclean_source"),
+        certain(asks_for_observers(configs.stated(observers.SETTING))).alias("own_observers"),
         # Of topics whose configs could not be read, it is unknown whether they inherit.
-        (F.col("configs").isNotNull() & _stated(observers.SETTING).isNull()).alias("inherits_observers"),
+        (F.col("configs").isNotNull() & configs.stated(observers.SETTING).isNull()).alias("inherits_observers"),
         is_diskless.alias("diskless"),
-        _throttles(TOPIC_THROTTLES).alias("throttles"),
-        _readable(*TOPIC_THROTTLES).alias("throttles_known"),
+        configs.throttles(TOPIC_THROTTLES).alias("throttles"),
+        configs.readable(*TOPIC_THROTTLES).alias("throttles_known"),
         *settings.own(),
     )
 
