@@ -6,22 +6,26 @@ this: for each of them alone, every other broker may be too full.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from math import inf
+from math import comb, inf
 
 import numpy as np
 
 from durability.remedies.moves.choose import Choice, Chooser
 from durability.remedies.moves.cluster import Moving
 
-DEPTH = 5
-"""The most partitions that change together."""
+DEPTHS = range(1, 6)
+"""How many partitions change together."""
+STEPS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 0)
+"""How far the most loaded broker is lowered at once: parts of what it is above the bound. 0 is any amount."""
 TRIES = 50_000
-"""How many choices a plan tries: for the limit, for bytes and for replicas."""
+"""How many choices a plan tries for bytes and for replicas; twice as many for the limit."""
 SORTED = 20
 """To sort so many partitions takes as long as to try a choice."""
-LARGE = 24
+WIDE = 300
+"""If a partition has more choices than this, only those are tried that change one replica."""
+LARGE = 60
 """Of the partitions on a broker, so many are tried: first the smallest of those that are large enough."""
 EMPTIEST = 10
 """New replicas are tried on so many brokers of each rack, the least loaded."""
@@ -54,7 +58,7 @@ class Exchange:
 
     def keep_limit(self) -> None:
         """Take replicas off brokers that have more than the limit allows, where partitions can change so; whatever the bytes."""
-        self._left = TRIES
+        self._left = 2 * TRIES
         allowed: list[int] = self.chooser.loads.allowed.tolist()
         self._most_bytes = [inf] * len(allowed)
         for broker, most in enumerate(allowed):
@@ -73,25 +77,29 @@ class Exchange:
         """
         self._left = TRIES
         load: Sequence[float] = self._bytes if bytes else self._count
-        while (top := max(load, default=0)) > bound:
-            less = max(bound, top - 1)
-            most, most_bytes = max(self._count), max(self._bytes)
-            self._most = [max(n, min(limit, most)) for n, limit in zip(self._count, self._limit, strict=True)]
-            self._most_bytes = [most_bytes] * len(load)
-            broker = max(range(len(load)), key=load.__getitem__)
-            for b, now in enumerate(load):
-                # Other brokers with as much wait for their turn.
-                if b == broker or now <= less:
-                    if bytes:
-                        self._most_bytes[b] = less
-                    else:
-                        self._most[b] = min(self._most[b], int(less))
-            if not self._relieve(broker):
+        while (top := max(load, default=0)) > bound and self._left > 0:
+            steps = sorted({max(1.0, (top - bound) * part) for part in STEPS}, reverse=True)
+            if not any(self._lowered(load, max(bound, top - step), depth) for depth in DEPTHS for step in steps):
                 return
+
+    def _lowered(self, load: Sequence[float], less: float, depth: int) -> bool:
+        """Lower the most loaded broker to `less`, by changing at most `depth` partitions. False if that fails."""
+        most, most_bytes = max(self._count), max(self._bytes)
+        self._most = [max(n, min(limit, most)) for n, limit in zip(self._count, self._limit, strict=True)]
+        self._most_bytes = [most_bytes] * len(load)
+        broker = max(range(len(load)), key=load.__getitem__)
+        for b, now in enumerate(load):
+            # Other brokers with as much wait for their turn.
+            if b == broker or now <= less:
+                if load is self._bytes:
+                    self._most_bytes[b] = less
+                else:
+                    self._most[b] = min(self._most[b], int(less))
+        return self._relieved([broker], depth, frozenset())
 
     def _relieve(self, broker: int) -> bool:
         """Change as few partitions as possible so that the broker no longer has too much. False if that fails."""
-        return any(self._relieved([broker], depth, frozenset()) for depth in range(1, DEPTH + 1))
+        return any(self._relieved([broker], depth, frozenset()) for depth in DEPTHS)
 
     def _too_much(self, broker: int) -> bool:
         return (
@@ -137,24 +145,40 @@ class Exchange:
         found: list[tuple[int, float, Choice]] = []
         now, receivers = set(m.after()), self._receivers(m, broker)
         urgency = self._urgency(m, m.dropped or ())
-        for dropped in combinations(m.replicas, len(m.dropped or ())):
+        for dropped, added in self._ways(m, broker, receivers):
             stays = [b for b in m.replicas if b not in dropped]
-            if broker in stays or self._urgency(m, dropped) < urgency:
+            if self._urgency(m, dropped) < urgency:
                 continue
-            for added in combinations(receivers, len(m.added)):
-                self._left -= 1
-                if not self._keeps_rule(m.rule, (*stays, *added)):
-                    continue
-                over, excess = 0, 0.0
-                for b in (*stays, *added):
-                    if b not in now:
-                        more = self._bytes[b] + m.bytes - self._most_bytes[b]
-                        fits = more <= 0 and self._count[b] < self._most[b]
-                        over, excess = over + (not fits), excess + max(0.0, more)
-                if over < depth:
-                    found.append((over, excess, Choice(dropped, added, 0.0)))
+            self._left -= 1
+            if not self._keeps_rule(m.rule, (*stays, *added)):
+                continue
+            over, excess = 0, 0.0
+            for b in (*stays, *added):
+                if b not in now:
+                    more = self._bytes[b] + m.bytes - self._most_bytes[b]
+                    fits = more <= 0 and self._count[b] < self._most[b]
+                    over, excess = over + (not fits), excess + max(0.0, more)
+            if over < depth:
+                found.append((over, excess, Choice(dropped, added, 0.0)))
         found.sort(key=lambda one: one[:2])
         return [choice for _, _, choice in found]
+
+    def _ways(
+        self, m: Moving, broker: int, receivers: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """What the partition could drop and add without using this broker; if that is much, only what changes one replica."""
+        dropped, added = m.dropped or (), m.added
+        if comb(len(m.replicas), len(dropped)) * comb(len(receivers), len(added)) <= WIDE:
+            without = [b for b in m.replicas if b != broker]
+            must = (broker,) if broker in m.replicas else ()
+            for some in combinations(without, len(dropped) - len(must)):
+                for new in combinations(receivers, len(added)):
+                    yield (*must, *some), new
+        elif broker in added:
+            others = tuple(b for b in added if b != broker)
+            yield from ((dropped, (*others, new)) for new in receivers if new not in others)
+        else:
+            yield from ((tuple(broker if b == back else b for b in dropped), added) for back in dropped)
 
     def _receivers(self, m: Moving, broker: int) -> list[int]:
         """The brokers that can get a new replica of the partition, the least loaded of each rack."""
