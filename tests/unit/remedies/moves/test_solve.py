@@ -159,6 +159,31 @@ def test_few_large_partitions_reach_the_best_load():
     assert judged > 200
 
 
+def very_different_sizes(seed: int) -> Problem:
+    """A cluster of eight to eleven brokers, one of them empty, in two or three racks, with partitions of very different sizes."""
+    rng = Random(seed)
+    racks, ids = rng.randint(2, 3), range(1, rng.randint(8, 11) + 1)
+    brokers = [Broker(id, "abc"[id % racks] if id < 8 else "b") for id in ids]
+    old = ids[:-1]
+    partitions = []
+    for topic in range(20):
+        start, copies, neighbours = rng.randrange(len(old)), rng.choice([1, 1, 2, 3]), rng.random() < 0.5
+        for n in range(rng.choice([3, 6, 12])):
+            ordered = tuple(old[(start + n + i) % len(old)] for i in range(copies))
+            replicas = ordered if neighbours else tuple(rng.sample(old, copies))
+            size = int(rng.lognormvariate(21, 2.5))
+            partitions.append(Partition(f"t{topic}", n, replicas, replicas[0], replicas, size))
+    return Problem(brokers, partitions, {p.topic: Target(3, 2) for p in partitions})
+
+
+@pytest.mark.parametrize("seed", [19, 55])
+def test_many_partitions_change_together_where_single_ones_gain_little(seed):
+    problem = very_different_sizes(seed)
+    solution = solve(problem)
+    assert broken(problem, solution) == []
+    assert max(solution.load_bytes.after.values()) <= 1.03 * solution.load_bytes.bound
+
+
 def cluster(racks: str, **usable: int) -> list[Broker]:
     """Brokers from 1 on, one for each letter; "-" has no rack, a capital letter is down."""
     return [
