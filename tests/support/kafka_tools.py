@@ -12,6 +12,7 @@ from durability.embedded_kafka.cluster import LocalCluster
 from tests.support import tool_jvm
 
 MAINS = {
+    "kafka-acls": "AclCommand",
     "kafka-cluster": "ClusterTool",
     "kafka-configs": "ConfigCommand",
     "kafka-features": "FeatureCommand",

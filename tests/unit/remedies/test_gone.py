@@ -77,6 +77,14 @@ def test_a_broker_with_replicas_stays_registered(tmp_path, described, unregister
     assert ("kafka-cluster" in ran) is unregistered
 
 
+@pytest.mark.parametrize("acls", ["Current ACLs for resource", "ClusterAuthorizationException", "command not found"])
+def test_a_broker_stays_registered_while_topics_may_be_hidden(tmp_path, acls):
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", acls=acls)
+    assert done.returncode == 0 and "kafka-cluster" not in ran.split()
+    last = done.stdout.splitlines()[-1].strip()
+    assert last == 'kafka-cluster unregister --bootstrap-server "$BOOTSTRAP" --id 3'
+
+
 def test_the_script_changes_nothing_beside_another_reassignment(tmp_path):
     done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "Current partition reassignments:\nt-0: replicas: 1,2.")
     assert done.returncode == 1 and "another reassignment runs" in done.stdout
@@ -125,15 +133,17 @@ def test_a_script_that_completes_says_nothing_of_throttles(tmp_path):
 
 
 def run(
-    folder, described: str, listed: str, facts=KRAFT, fails=None, verified="is completed"
+    folder, described: str, listed: str, facts=KRAFT, fails=None, verified="is completed", acls=gone.NO_AUTHORIZER
 ) -> tuple[subprocess.CompletedProcess, str]:
     """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments.
 
-    fails: words of the commands that fail. verified: what --verify says of the partition.
+    fails: words of the commands that fail. verified: what --verify says of the partition. acls: what kafka-acls says.
     """
-    for tool in ("kafka-topics", "kafka-configs", "kafka-reassign-partitions", "kafka-cluster", "zookeeper-shell"):
+    tools = ("topics", "configs", "reassign-partitions", "cluster", "acls")
+    for tool in (*(f"kafka-{name}" for name in tools), "zookeeper-shell"):
         (folder / tool).write_text(
             f"#!/bin/bash\necho {tool} >> ran\n"
+            f'[[ $0 = *kafka-acls ]] && {{ echo "{acls}"; exit 1; }}\n'
             f'[[ "$*" = *--list* || $0 = *zookeeper-shell ]] && {{ printf "{listed}\\n"; exit; }}\n'
             f'[[ "$*" = *"{fails}"* ]] && exit 1\n'
             f'[[ "$*" = *--verify* ]] && {{ echo "Reassignment of partition t-0 {verified}."; exit; }}\n'
