@@ -8,9 +8,10 @@ from typing import Any
 
 from durability.findings import fragile, quorum
 from durability.findings.reassignments import Plans
-from durability.lake.tables import BROKERS, CLUSTERS
+from durability.lake.conditions import of_result
+from durability.lake.tables import BROKERS, CLUSTERS, TOPIC_POSTURE
 from durability.plan.plan import Plan
-from durability.remedies.cluster import ClusterFacts
+from durability.remedies.cluster import ClusterFacts, Restored
 from durability.remedies.elr import FEATURE
 from durability.topology import versions
 
@@ -29,6 +30,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     columns = ("cluster", "broker", "live", "kafka_version", "configs", "config_sources", "offline_log_dirs")
     brokers = lake.scan(BROKERS, snapshots, columns=columns).to_pylist()
     quorums = quorum.read(lake, attempts)
+    restores = _restores(lake, plan)
     at_risk = fragile.read(lake, plan)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
@@ -70,9 +72,23 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
+            restores=restores.get(row["cluster"], {}),
         )
         for row in clusters
     }
+
+
+def _restores(lake: Any, plan: Plan) -> dict[str, dict[str, Restored]]:
+    """By cluster, `ClusterFacts.restores`. `spark_jobs.history.rack_outage` decides when a value can be restored."""
+    from pyiceberg.expressions import And, EqualTo
+
+    over = And(of_result(plan), EqualTo("rack_outage_step", "restore"))
+    found: defaultdict[str, dict[str, Restored]] = defaultdict(dict)
+    for row in lake.scan(TOPIC_POSTURE, over, columns=("cluster", "topic", "rack_outage")).to_pylist():
+        for entry in row["rack_outage"]:
+            if (entry["setting"], entry["step"], entry["now_source"]) == ("min.insync.replicas", "restore", "topic"):
+                found[row["cluster"]][row["topic"]] = Restored(entry["value"], entry["source"] == "topic")
+    return found
 
 
 def _newest(stated: list[str | None]) -> tuple[int, ...] | None:

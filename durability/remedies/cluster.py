@@ -57,6 +57,14 @@ class Fragile:
 
 
 @dataclass(frozen=True)
+class Restored:
+    """A topic's min.insync.replicas before a rack outage. own: was it the topic's own? Otherwise the topic inherited it."""
+
+    value: int
+    own: bool
+
+
+@dataclass(frozen=True)
 class ClusterFacts:
     """A cluster in the evaluated snapshot.
 
@@ -73,6 +81,7 @@ class ClusterFacts:
     fragile: the partitions that a restart of a broker harms; None if unknown.
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
+    restores: topics whose min.insync.replicas was lowered in a rack outage that is over.
     """
 
     release: tuple[int, ...] | None = None
@@ -92,6 +101,7 @@ class ClusterFacts:
     gone: Gone | None = None
     planned: frozenset[str] = frozenset()
     without: Mapping[str, str] = field(default_factory=dict)
+    restores: Mapping[str, Restored] = field(default_factory=dict)
 
     def before(self, *release: int) -> bool:
         """Is the cluster's release known, and older than this one?

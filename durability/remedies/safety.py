@@ -92,16 +92,19 @@ def _setting(command: Config, key: str, value: str | None, finding: Finding) -> 
     if key != MIN_ISR:
         return None
     if command.entity == "topics":
-        return _topic_min_isr(value, finding)
+        return _topic_min_isr(command.name or "", value, finding)
     own = command.name is not None and int(command.name) not in finding["evidence"].get("overriding_brokers", ())
     if own or value is None:
         return f"Don't change {MIN_ISR} here: it is unknown which partitions the change affects"
     return _cluster_min_isr(int(value), finding)
 
 
-def _topic_min_isr(value: str | None, finding: Finding) -> str | None:
+def _topic_min_isr(topic: str, value: str | None, finding: Finding) -> str | None:
     """A change of a topic's minimum must not wipe an ELR, stop writes, or fall below what the tier requires."""
-    target = finding["evidence"].get("target")
+    target, restored = finding["evidence"].get("target"), facts_of(finding).restores.get(topic)
+    restores = restored is not None and value == (str(restored.value) if restored.own else None)
+    if restored is not None and restores:
+        value = str(restored.value)
     if target is None or value is None:
         return f"Don't change {MIN_ISR} here: the state of the topic's partitions with the new value is unknown"
     if target["elr_at_risk"]:
@@ -113,7 +116,7 @@ def _topic_min_isr(value: str | None, finding: Finding) -> str | None:
         unless = f"Don't lower {MIN_ISR} to {new}: acks=all would guarantee less than the tier requires"
         enough = least is not None and new >= least
         return None if enough or not weakens(new, target) else unless
-    if new > now and (least is None or new > least):
+    if new > now and not restores and (least is None or new > least):
         return f"Don't raise {MIN_ISR} to {new}: the topic would have less headroom than its tier requires"
     return _raised(new, target) if new > now else None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from durability.findings import words
-from durability.remedies import safety
-from durability.remedies.cluster import KEY, ClusterFacts
+from durability.remedies import safety, target
+from durability.remedies.cluster import KEY, ClusterFacts, Restored
 from durability.remedies.commands import (
     RUNNING,
     Config,
@@ -179,3 +181,22 @@ def test_a_providers_customer_is_not_asked_to_start_a_broker():
     said = "First let the cluster's provider bring back broker 3: the tool rejects a plan with a broker that is down"
     assert safety.reason(MOVE, down | {"provider": "msk"}) == said
     assert safety.reason(MOVE, down | {"provider": "self"}).startswith("First start broker 3")
+
+
+@pytest.mark.parametrize(
+    ("restored", "option"),
+    [
+        (Restored(2, own=True), "--add-config min.insync.replicas=2"),
+        (Restored(2, own=False), "--delete-config min.insync.replicas"),
+        (Restored(3, own=False), "--delete-config min.insync.replicas"),
+    ],
+)
+def test_a_value_lowered_in_a_rack_outage_becomes_what_it_was(restored, option):
+    """As `rack_outages` of findings.json has it: there is one instruction."""
+    facts = replace(FACTS, restores={"t": restored})
+    of_topic = {"min_insync_replicas_source": "topic", "racks_there": 3, "too_few_brokers": False, "rejects": False}
+    whole, short = finding(facts, **of_topic), finding(facts, **of_topic, smallest_led_isr=1)
+    script, halted = (render(safety.checked(target.remedy(one), one), facts) for one in (whole, short))
+    assert script.splitlines()[-1].endswith(f"--entity-name t {option}") and "rack outage" in script
+    assert "kafka-configs" not in halted
+    assert safety.reason(own(None), finding(replace(facts, restores={}), **of_topic)) is not None
