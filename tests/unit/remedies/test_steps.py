@@ -256,3 +256,22 @@ def test_undoing_says_when_it_can_be_done_or_what_it_harms(harm, said):
         topic_setting("t", "min.insync.replicas", 2), undo=topic_setting("t", "min.insync.replicas", 4), harm=harm
     )
     assert f"# {said}" in render([step], ClusterFacts(led=True))
+
+
+@pytest.mark.parametrize(
+    ("answers", "looks", "last"),
+    [
+        (["is still in progress", "is completed"], 2, "is completed"),
+        (["but replica set is 1,2,3 rather than 1,3", "is completed"], 2, "is completed"),
+        (["is still in progress", *["but replica set is 1 rather than 1,3"] * 2], 3, "rather than 1,3"),
+    ],
+)
+def test_a_broker_that_shows_old_replicas_is_asked_again(tmp_path, answers, looks, last):
+    """3.6.2 answered so right after the end of a reassignment. The script ended with it, though nothing was wrong."""
+    for number, answer in enumerate(answers, 1):
+        (tmp_path / str(number)).write_text(answer)
+    stubs = "BOOTSTRAP=b:9092; sleep() { :; }\nkafka-reassign-partitions() { echo >> looks; cat $(wc -l < looks); }\n"
+    waiting = lines(MOVE)[-1]
+    done = subprocess.run(["bash", "-euc", stubs + waiting], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout.strip().endswith(last)) == (0, True), done
+    assert len((tmp_path / "looks").read_text().splitlines()) == looks and is_command(waiting)
