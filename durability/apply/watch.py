@@ -195,13 +195,19 @@ class Watch:
         full = [b for b, room in sorted(usable.items()) if room is not None and room < now.missing.get(b, 0)]
         if full:
             return text + listed([f"the disks of broker {b} are full, with {usable[b]:,} usable bytes" for b in full])
-        if now.led > best.led:
+        if now.unknown:
+            added = sorted({broker for move in now.left if _name(move) in now.unknown for broker in move.added})
             return (
-                f"{text}the partitions grew by {now.led - best.led:,} bytes meanwhile. The throttle of {self.options.throttle:,}"
+                f"{text}sizes of {listed([named(name) for name in now.unknown])} are unknown. See whether these have a log dir"
+                f" that is full or offline: {listed([f'broker {broker}' for broker in added])}"
+            )
+        # A broker copies as much as the throttle allows. So it falls behind only if no less than that is written.
+        grown = now.led - best.led
+        if grown > 0 and grown >= self.options.throttle * self.options.stall_seconds:
+            return (
+                f"{text}the partitions grew by {grown:,} bytes meanwhile. The throttle of {self.options.throttle:,}"
                 " bytes per second is below the rate of writes: apply the plan again with a higher one"
             )
-        if now.unknown:
-            return f"{text}sizes of {listed([named(name) for name in now.unknown])} are unknown"
         names = listed([named(_name(move)) for move in now.left])
         return f"{text}raise the throttle of {self.options.throttle:,} bytes per second, or see the brokers' logs about {names}"
 

@@ -125,6 +125,20 @@ def test_a_topic_outside_the_plan_stops_it_when_it_loses_its_min_isr(monkeypatch
     assert outcome.stopped == ("2-reassign" if stops else None) and not throttled(kafka)
 
 
+def test_a_stall_names_the_brokers_that_state_no_size():
+    """As one whose log dir became full and so offline. Writes went on, far below the throttle."""
+    kafka, lake = cluster(), MemoryLake()
+    stated = kafka.sizes
+
+    def sizes(brokers, topics):
+        return {key: size for key, size in stated(brokers, topics).items() if key != (4, A0)}
+
+    kafka.sizes = sizes
+    on(kafka, "reassign", lambda: vars(kafka).update({"copied": 0, "written": 10}))
+    why = stopped(kafka, lake).why
+    assert "sizes of a-0 are unknown" in why and "offline: broker 4" in why and "throttle" not in why
+
+
 @pytest.mark.parametrize(
     "others, why",
     [
