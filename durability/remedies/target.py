@@ -241,7 +241,7 @@ def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
         return Step(cluster_setting(MIN_ISR, least), (*about, why))
     if (restored := facts.restores.get(topic)) is not None:
         before = f"the topic had {restored.value}" if restored.own else f"the topic inherited {restored.value}"
-        why = f"It was lowered in a rack outage. Before, {before}: this restores that."
+        why = f"{MIN_ISR} was lowered in a rack outage. Before, {before}: this restores that."
         return Step(topic_setting(topic, MIN_ISR, restored.value if restored.own else None), (*about, why))
     return Step(topic_setting(topic, MIN_ISR, least), about)
 
