@@ -10,7 +10,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from durability.findings.clusters import facts_of_clusters
+from durability.findings.reassignments import Plans
 from durability.lake.tables import TOPIC_POSTURE
+from durability.remedies.cluster import Restored
 from tests.support.judge import Judge
 from tests.support.policy import policy
 from tests.support.topology import document
@@ -185,6 +188,13 @@ def test_a_value_lowered_before_any_run_saw_the_outage_is_remembered_from_the_ni
 
 def test_a_value_lowered_without_an_outage_is_nobodys_business(nights):
     assert nights[1]["decided"] == {}
+
+
+def test_the_remedies_of_findings_restore_the_same(folder):
+    facts = facts_of_clusters(folder, folder.plan, Plans())
+    inherited, stated = {"free-inherits": Restored(2, own=False)}, {"free-two": Restored(2, own=True)}
+    restores = [facts[f"outage {hour}"].restores for hour in (1, 2, 3, 4)]
+    assert restores == [{}, {}, inherited, inherited | stated]
 
 
 def test_nothing_is_restored_while_an_isr_is_unread(nights):
