@@ -69,7 +69,7 @@ FOR_LARGE = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     **TUNED_ALWAYS,
 }
-HEAP = "2500m"
+HEAP = "2000m"
 YOUNG = "700m"
 """The part of HEAP for short-lived objects (the young generation)."""
 SHUFFLED = 8
@@ -127,7 +127,7 @@ def settings(partitions: int, master: str = LOCAL) -> dict[str, str]:
     `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs. The default is HEAP.
 
     >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.memory"]
-    ('1g', '2500m')
+    ('1g', '2000m')
     """
     archive = class_archive.option()
     if partitions < SMALL:

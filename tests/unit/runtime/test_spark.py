@@ -33,7 +33,7 @@ def test_spark_defaults_count_before_what_is_tuned_and_after_what_is_needed(tmp_
     assert told["spark.sql.adaptive.enabled"] == "false"
 
 
-@pytest.mark.parametrize(("partitions", "heap", "ours"), [(100, "1g", "Serial"), (7_000_000, "2500m", "Parallel")])
+@pytest.mark.parametrize(("partitions", "heap", "ours"), [(100, "1g", "Serial"), (7_000_000, "2000m", "Parallel")])
 def test_a_smaller_heap_is_not_exceeded_by_the_first_size_of_ours(partitions, heap, ours, tmp_path, monkeypatch):
     monkeypatch.delenv("DURABILITY_SPARK_MEMORY", raising=False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
