@@ -103,6 +103,16 @@ class ClusterFacts:
     without: Mapping[str, str] = field(default_factory=dict)
     restores: Mapping[str, Restored] = field(default_factory=dict)
 
+    def restored(self, topic: str, value: int | None) -> Restored | None:
+        """What the topic had before a rack outage, if its restore results in this min.insync.replicas; else None.
+
+        The value that a topic inherits may have changed since.
+        """
+        found = self.restores.get(topic)
+        if found is None or found.value != value:
+            return None
+        return found if found.own or self.lowest_min_isr == self.highest_min_isr == value else None
+
     def before(self, *release: int) -> bool:
         """Is the cluster's release known, and older than this one?
 

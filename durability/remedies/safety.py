@@ -101,10 +101,10 @@ def _setting(command: Config, key: str, value: str | None, finding: Finding) -> 
 
 def _topic_min_isr(topic: str, value: str | None, finding: Finding) -> str | None:
     """A change of a topic's minimum must not wipe an ELR, stop writes, or fall below what the tier requires."""
-    target, restored = finding["evidence"].get("target"), facts_of(finding).restores.get(topic)
-    restores = restored is not None and value == (str(restored.value) if restored.own else None)
-    if restored is not None and restores:
-        value = str(restored.value)
+    target = finding["evidence"].get("target")
+    if value is None and target is not None:
+        restored = facts_of(finding).restored(topic, target["min_insync_replicas"])
+        value = str(restored.value) if restored is not None and not restored.own else None
     if target is None or value is None:
         return f"Don't change {MIN_ISR} here: the state of the topic's partitions with the new value is unknown"
     if target["elr_at_risk"]:
@@ -116,7 +116,7 @@ def _topic_min_isr(topic: str, value: str | None, finding: Finding) -> str | Non
         unless = f"Don't lower {MIN_ISR} to {new}: acks=all would guarantee less than the tier requires"
         enough = least is not None and new >= least
         return None if enough or not weakens(new, target) else unless
-    if new > now and not restores and (least is None or new > least):
+    if new > now and (least is None or new > least):
         return f"Don't raise {MIN_ISR} to {new}: the topic would have less headroom than its tier requires"
     return _raised(new, target) if new > now else None
 

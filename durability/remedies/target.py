@@ -239,9 +239,9 @@ def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
     if _everywhere(target, facts):
         why = "This is the default of every topic without an override. All of them have more replicas in sync."
         return Step(cluster_setting(MIN_ISR, least), (*about, why))
-    if (restored := facts.restores.get(topic)) is not None:
-        before = f"the topic had {restored.value}" if restored.own else f"the topic inherited {restored.value}"
-        why = f"{MIN_ISR} was lowered in a rack outage. Before, {before}: this restores that."
+    if (restored := facts.restored(topic, least)) is not None:
+        verb = "had" if restored.own else "inherited"
+        why = f"{MIN_ISR} was lowered in a rack outage. Before the outage, the topic {verb} {least}. This restores the value."
         return Step(topic_setting(topic, MIN_ISR, restored.value if restored.own else None), (*about, why))
     return Step(topic_setting(topic, MIN_ISR, least), about)
 

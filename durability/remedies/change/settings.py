@@ -105,7 +105,10 @@ def of_target(finding: Finding, topic: Document, moves: Collection[Move], live: 
         return TopicSettings(held=by_hand, blocks=lowers)
     if final == current:  # what is enforced today is the target
         return TopicSettings(before)
-    changed = Setting(topic["name"], MIN_ISR, was if before is None else before.value, str(final))
+    # Without a value of its own, the topic inherits again what it inherited before a rack outage.
+    former = facts.restored(topic["name"], final)
+    value = None if former is not None and not former.own else str(final)
+    changed = Setting(topic["name"], MIN_ISR, was if before is None else before.value, value)
     if not moves and final < now and not safety.weakens(final, target):  # brokers enforce no more today
         return TopicSettings(changed)
     return TopicSettings(before, changed, raises=final > current)

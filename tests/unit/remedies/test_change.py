@@ -17,7 +17,7 @@ from durability.remedies.change.brokers import of_rows
 from durability.remedies.change.describe import before, notes
 from durability.remedies.change.model import Limits, Move, Setting, Step, TopicSettings, Wanted, topic_ids
 from durability.remedies.change.settings import OUT_OF_SYNC, of_target
-from durability.remedies.cluster import KEY, ClusterFacts
+from durability.remedies.cluster import KEY, ClusterFacts, Restored
 from durability.remedies.moves.model import Partition, Problem, Target
 from durability.remedies.moves.solve import solve
 from tests.support.topology import document
@@ -383,6 +383,16 @@ def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, bro
     assert "u" not in left and (why is None or why in left["t"]) and ("t" in left) is (why is not None)
     moved = {move.topic for step in made.change.steps for move in step.moves}
     assert moved == ({"u"} if why else {"t", "u"})
+
+
+@pytest.mark.parametrize(("inherited", "value"), [(2, None), (3, "2")])
+def test_a_minimum_lowered_in_a_rack_outage_is_inherited_again(inherited, value):
+    doc = document("topic replicas min\nt 1,2,3 1", brokers="1 2 3")
+    facts = replace(FACTS, highest_min_isr=inherited, lowest_min_isr=inherited, restores={"t": Restored(2, own=False)})
+    made = draft.draft(inputs(doc, {"t": (3, 2)}, facts))
+    assert [(s.was, s.value) for step in made.change.steps for s in step.settings] == [("1", value)]
+    [planned] = made.change.planned["topics"]
+    assert planned["configs"].get(MIN_ISR) == value
 
 
 @pytest.mark.parametrize("replicas, now, least, settings", [("1,2", 1, 2, []), ("1,2,3", 1, 2, [("1", "2")])])

@@ -184,19 +184,22 @@ def test_a_providers_customer_is_not_asked_to_start_a_broker():
 
 
 @pytest.mark.parametrize(
-    ("restored", "option"),
+    ("restored", "inherited", "option", "said"),
     [
-        (Restored(2, own=True), "--add-config min.insync.replicas=2"),
-        (Restored(2, own=False), "--delete-config min.insync.replicas"),
-        (Restored(3, own=False), "--delete-config min.insync.replicas"),
+        (Restored(2, own=True), 1, "--add-config min.insync.replicas=2", "the topic had 2"),
+        (Restored(2, own=False), 2, "--delete-config min.insync.replicas", "the topic inherited 2"),
+        (Restored(2, own=False), 3, "--add-config min.insync.replicas=2", ""),
+        (Restored(2, own=False), None, "--add-config min.insync.replicas=2", ""),
+        (Restored(3, own=True), 1, "--add-config min.insync.replicas=2", ""),
     ],
 )
-def test_a_value_lowered_in_a_rack_outage_becomes_what_it_was(restored, option):
-    """As `rack_outages` of findings.json has it: there is one instruction."""
-    facts = replace(FACTS, restores={"t": restored})
+def test_a_value_lowered_in_a_rack_outage_becomes_what_it_was(restored, inherited, option, said):
+    """As `rack_outages` of findings.json has it, if that is the target, and what the topic inherits is what it was."""
+    facts = replace(FACTS, restores={"t": restored}, lowest_min_isr=inherited, highest_min_isr=inherited)
     of_topic = {"min_insync_replicas_source": "topic", "racks_there": 3, "too_few_brokers": False, "rejects": False}
     whole, short = finding(facts, **of_topic), finding(facts, **of_topic, smallest_led_isr=1)
     script, halted = (render(safety.checked(target.remedy(one), one), facts) for one in (whole, short))
-    assert script.splitlines()[-1].endswith(f"--entity-name t {option}") and "rack outage" in script
+    assert script.splitlines()[-1].endswith(f"--entity-name t {option}")
+    assert said in script and ("rack outage" in script) is bool(said)
     assert "kafka-configs" not in halted
     assert safety.reason(own(None), finding(replace(facts, restores={}), **of_topic)) is not None
