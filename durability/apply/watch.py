@@ -35,14 +35,16 @@ class Progress:
     """How far the moves of a step are. left: the moves that aren't complete.
 
     in_sync: target replicas that are in sync, of all moves. missing: by broker, the bytes that its target replicas lack to be as
-    large as their leaders. led: the bytes of the leaders of `left`. unknown: partitions of unknown size.
+    large as their leaders. led: by broker, the bytes of the leaders that it copies. unknown: partitions of unknown size.
+    silent: the brokers that state no size of theirs.
     """
 
     left: Sequence[Move]
     in_sync: int
     missing: Mapping[int, int] = field(default_factory=dict)
-    led: int = 0
+    led: Mapping[int, int] = field(default_factory=dict)
     unknown: Sequence[TopicPartition] = ()
+    silent: Sequence[int] = ()
 
     def gains_on(self, earlier: Progress) -> bool:
         """Is it further than an earlier one? Bytes count only against the leaders, which grow too, and only if all are known."""
@@ -148,7 +150,7 @@ class Watch:
             if best is None or now.gains_on(best):
                 best, since = now, time.monotonic()
             elif time.monotonic() - since >= self.options.stall_seconds:
-                raise Stopped(self._stalled(now, best))
+                raise Stopped(self._stalled(now, best, time.monotonic() - since))
             if time.monotonic() - began >= self.options.batch_seconds:
                 raise Stopped(
                     f"the batch isn't complete after {self.options.batch_seconds} s, the longest time for one"
@@ -173,40 +175,44 @@ class Watch:
         leaders = {name: leader for name, _ in lagging if (leader := now[name].leader) is not None}
         sizes = self.cluster.sizes({*leaders.values(), *(broker for _, broker in lagging)}, {m.topic for m in left})
         missing: Counter[int] = Counter()
-        unknown = []
+        led: Counter[int] = Counter()
+        unknown: set[TopicPartition] = set()
+        silent: set[int] = set()
         for name, broker in lagging:
-            of_leader, own = sizes.get((leaders.get(name, -1), name)), sizes.get((broker, name))
+            leader = leaders.get(name)
+            of_leader, own = None if leader is None else sizes.get((leader, name)), sizes.get((broker, name))
+            led[broker] += of_leader or 0
             if of_leader is None or own is None:
-                unknown.append(name)
+                unknown.add(name)
+                silent |= {leader} if of_leader is None and leader is not None else set()
+                silent |= {broker} if own is None else set()
             else:
                 missing[broker] += max(0, of_leader - own)
-        led = sum(sizes.get((leader, name), 0) for name, leader in leaders.items())
-        return Progress(left, in_sync, missing, led, sorted(set(unknown)))
+        return Progress(left, in_sync, missing, led, sorted(unknown), sorted(silent))
 
     def _tell(self, step: Step, now: Progress) -> None:
         done, missing = len(step.moves) - len(now.left), sum(now.missing.values())
         size = f", {len(now.unknown):,} of unknown size" if now.unknown else ""
         self.report(f"{step.id}: {done:,} of {len(step.moves):,} partitions, {missing:,} bytes to copy{size}")
 
-    def _stalled(self, now: Progress, best: Progress) -> str:
-        """Why nothing was gained, as far as readings show it."""
+    def _stalled(self, now: Progress, best: Progress, seconds: float) -> str:
+        """Why nothing was gained for so long, as far as readings show it."""
         text = f"no progress for {self.options.stall_seconds} s: "
         usable = self.cluster.usable_bytes(sorted({broker for move in now.left for broker in move.added}))
         full = [b for b, room in sorted(usable.items()) if room is not None and room < now.missing.get(b, 0)]
         if full:
             return text + listed([f"the disks of broker {b} are full, with {usable[b]:,} usable bytes" for b in full])
         if now.unknown:
-            added = sorted({broker for move in now.left if _name(move) in now.unknown for broker in move.added})
-            return (
-                f"{text}sizes of {listed([named(name) for name in now.unknown])} are unknown. See whether these have a log dir"
-                f" that is full or offline: {listed([f'broker {broker}' for broker in added])}"
-            )
+            unknown = f"{text}sizes of {listed([named(name) for name in now.unknown])} are unknown"
+            brokers = listed([f"broker {broker}" for broker in now.silent])
+            return f"{unknown}. Check {brokers} for a log dir that is full or offline" if brokers else unknown
         # A broker copies as much as the throttle allows. So it falls behind only if no less than that is written.
-        grown = now.led - best.led
-        if grown > 0 and grown >= self.options.throttle * self.options.stall_seconds:
+        growth = {broker: size - best.led.get(broker, size) for broker, size in now.led.items()}
+        broker = max(growth, key=lambda b: (growth[b], -b), default=-1)
+        if (grown := growth.get(broker, 0)) > 0 and grown >= self.options.throttle * seconds:
             return (
-                f"{text}the partitions grew by {grown:,} bytes meanwhile. The throttle of {self.options.throttle:,}"
-                " bytes per second is below the rate of writes: apply the plan again with a higher one"
+                f"{text}the partitions that broker {broker} copies grew by {grown:,} bytes meanwhile. The throttle of"
+                f" {self.options.throttle:,} bytes per second is below the rate of writes: apply the plan again with a higher one"
             )
         names = listed([named(_name(move)) for move in now.left])
         return f"{text}raise the throttle of {self.options.throttle:,} bytes per second, or see the brokers' logs about {names}"
