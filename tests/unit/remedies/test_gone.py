@@ -77,9 +77,17 @@ def test_a_broker_with_replicas_stays_registered(tmp_path, described, unregister
     assert ("kafka-cluster" in ran) is unregistered
 
 
-@pytest.mark.parametrize("acls", ["Current ACLs for resource", "ClusterAuthorizationException", "command not found"])
-def test_a_broker_stays_registered_while_topics_may_be_hidden(tmp_path, acls):
-    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", acls=acls)
+@pytest.mark.parametrize(
+    ("acls", "status"),
+    [
+        ("Current ACLs for resource", 0),
+        (f"principal=User:{gone.NO_AUTHORIZER}", 0),
+        ("ClusterAuthorizationException", 1),
+        ("command not found", 127),
+    ],
+)
+def test_a_broker_stays_registered_while_topics_may_be_hidden(tmp_path, acls, status):
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", acls=(acls, status))
     assert done.returncode == 0 and "kafka-cluster" not in ran.split()
     last = done.stdout.splitlines()[-1].strip()
     assert last == 'kafka-cluster unregister --bootstrap-server "$BOOTSTRAP" --id 3'
@@ -127,29 +135,38 @@ def test_a_script_that_ends_early_names_the_throttles_that_stay(tmp_path, fails,
     assert "kafka-cluster" not in ran
 
 
+def test_a_partition_whose_replicas_are_others_than_planned_is_not_complete(tmp_path):
+    mixed = "is completed.\nThere is no active reassignment of partition u-0, but replica set is 4,3 rather than 4,5"
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", verified=mixed)
+    assert done.returncode == 1 and "not complete, or unknown" in done.stdout and "kafka-cluster" not in ran
+
+
 def test_a_script_that_completes_says_nothing_of_throttles(tmp_path):
     done, _ = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.")
     assert done.returncode == 0 and "throttle" not in done.stdout
 
 
 def run(
-    folder, described: str, listed: str, facts=KRAFT, fails=None, verified="is completed", acls=gone.NO_AUTHORIZER
+    folder, described: str, listed: str, facts=KRAFT, fails=None, verified="is completed", acls=(gone.NO_AUTHORIZER, 1)
 ) -> tuple[subprocess.CompletedProcess, str]:
     """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments.
 
-    fails: words of the commands that fail. verified: what --verify says of the partition. acls: what kafka-acls says.
+    fails: words of the commands that fail. verified: what --verify says of the partition.
+    acls: what kafka-acls says, and its status.
     """
     tools = ("topics", "configs", "reassign-partitions", "cluster", "acls")
     for tool in (*(f"kafka-{name}" for name in tools), "zookeeper-shell"):
         (folder / tool).write_text(
             f"#!/bin/bash\necho {tool} >> ran\n"
-            f'[[ $0 = *kafka-acls ]] && {{ echo "{acls}"; exit 1; }}\n'
+            f'[[ $0 = *kafka-acls ]] && {{ echo "{acls[0]}"; exit {acls[1]}; }}\n'
             f'[[ "$*" = *--list* || $0 = *zookeeper-shell ]] && {{ printf "{listed}\\n"; exit; }}\n'
             f'[[ "$*" = *"{fails}"* ]] && exit 1\n'
             f'[[ "$*" = *--verify* ]] && {{ echo "Reassignment of partition t-0 {verified}."; exit; }}\n'
             f'printf "Topic: t\\tPartition: 0\\t{described}: 1\\n"\n'
         )
         (folder / tool).chmod(0o755)
+    (folder / "sleep").write_text("#!/bin/bash\n")
+    (folder / "sleep").chmod(0o755)
     (folder / gone.SCRIPT).write_text(gone.script(ONE, facts))
     environment = {"PATH": f"{folder}:/bin:/usr/bin", "BOOTSTRAP": "b:9092", "ZOOKEEPER": "z:2181"}
     done = subprocess.run(["bash", str(folder / gone.SCRIPT)], capture_output=True, text=True, env=environment)
