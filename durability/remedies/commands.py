@@ -152,8 +152,8 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
 def _until_complete(verify: str, times: int) -> str:
     """Repeats the verification until the reassignment is complete, at most so many times. It then removes the throttle.
 
-    The tool asks the controller what runs, and a broker for the replicas. Right after the end, the broker may show those from
-    before it, "rather than" the new ones (seen on 3.6.2). Then this looks again, once.
+    The controller states which reassignments run, and a broker states the replicas. Right after the end, the broker may state
+    the replicas of before, "rather than" the new ones (seen on 3.6.2). Then the tool runs once more.
     """
     loop = f'for n in {{1..{times}}}; do said=$({verify}); [[ $said = *"in progress"* ]] || break; sleep 10; done'
     return f'{loop} && {{ [[ $said != *"rather than"* ]] || {{ sleep 10; said=$({verify}); }}; }} && echo "$said"'

@@ -24,7 +24,7 @@ def lower_bound(
     """The best of the bounds that take little time.
 
     capacity: of the partitions that are known, by their replicas. most: nodes per wave. voters, at_once: how many voters restart,
-    and may restart together. waves: as many are enough.
+    and may restart together. waves: those of a valid plan.
     """
     count = len(rules.ids)
     found = [Bound(1 if count else 0, "size")]

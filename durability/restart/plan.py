@@ -111,7 +111,8 @@ def shortest(
 ) -> tuple[list[set[int]], Bound]:
     """Waves in which all nodes restart, as few as are found, and the bound: no plan has fewer.
 
-    capacity: sets of nodes, each with how many of it a wave takes at most. known: those that are no assumption; None: all.
+    capacity: sets of nodes, each with how many of it a wave takes at most.
+    known: the sets whose number is no assumption; None: all.
     """
     known = capacity if known is None else known
     ids = [node.id for node in nodes]
