@@ -17,10 +17,10 @@ from durability.remedies.moves.cluster import Moving
 
 DEPTHS = range(1, 6)
 """How many partitions change together."""
-STEPS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 0)
+STEPS, SMALLEST = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 0), (0,)
 """How far the most loaded broker is lowered at once: parts of what it is above the bound. 0 is any amount."""
 TRIES = 50_000
-"""How many choices a plan tries for bytes and for replicas; twice as many for the limit."""
+"""How many choices a plan tries with each of STEPS and SMALLEST, for bytes and for replicas; twice as many for the limit."""
 SORTED = 20
 """To sort so many partitions takes as long as to try a choice."""
 WIDE = 300
@@ -75,12 +75,14 @@ class Exchange:
 
         bytes: is the load in bytes, or in replicas?
         """
-        self._left = TRIES
         load: Sequence[float] = self._bytes if bytes else self._count
-        while (top := max(load, default=0)) > bound and self._left > 0:
-            steps = sorted({max(1.0, (top - bound) * part) for part in STEPS}, reverse=True)
-            if not any(self._lowered(load, max(bound, top - step), depth) for depth in DEPTHS for step in steps):
-                return
+        # Large steps may leave no tries for the changes of several partitions that gain little.
+        for parts in (STEPS, SMALLEST):
+            self._left = TRIES
+            while (top := max(load, default=0)) > bound and self._left > 0:
+                steps = sorted({max(1.0, (top - bound) * part) for part in parts}, reverse=True)
+                if not any(self._lowered(load, max(bound, top - step), depth) for depth in DEPTHS for step in steps):
+                    break
 
     def _lowered(self, load: Sequence[float], less: float, depth: int) -> bool:
         """Lower the most loaded broker to `less`, by changing at most `depth` partitions. False if that fails."""
@@ -145,9 +147,12 @@ class Exchange:
         found: list[tuple[int, float, Choice]] = []
         now, receivers = set(m.after()), self._receivers(m, broker)
         urgency = self._urgency(m, m.dropped or ())
+        less_urgent: dict[tuple[int, ...], bool] = {}
         for dropped, added in self._ways(m, broker, receivers):
             stays = [b for b in m.replicas if b not in dropped]
-            if self._urgency(m, dropped) < urgency:
+            if dropped not in less_urgent:
+                less_urgent[dropped] = self._urgency(m, dropped) < urgency
+            if less_urgent[dropped]:
                 continue
             self._left -= 1
             if not self._keeps_rule(m.rule, (*stays, *added)):
