@@ -134,7 +134,8 @@ def options(tmp_path_factory):
 
 
 LOOP = re.compile(
-    r'for n in \{1\.\.300\}; do said=\$\((.*)\); \[\[ \$said = .*\]\] \|\| break; sleep 10; done && echo "\$said"'
+    r'for n in \{1\.\.300\}; do said=\$\((.*?)\); \[\[ \$said = \*"in progress"\* \]\] \|\| break; sleep 10; done'
+    r' && \{ \[\[ \$said != \*"rather than"\* \]\] \|\| \{ sleep 10; said=\$\(\1\); \}; \} && echo "\$said"'
 )
 
 
