@@ -35,14 +35,14 @@ class Progress:
     """How far the moves of a step are. left: the moves that aren't complete.
 
     in_sync: target replicas that are in sync, of all moves. missing: by broker, the bytes that its target replicas lack to be as
-    large as their leaders. led: by broker, the bytes of the leaders that it copies. unknown: partitions of unknown size.
-    silent: the brokers that state no size of theirs.
+    large as their leaders. led: by broker and partition that it copies, the bytes of the leader. unknown: partitions of unknown
+    size. silent: the brokers that state no size of theirs.
     """
 
     left: Sequence[Move]
     in_sync: int
     missing: Mapping[int, int] = field(default_factory=dict)
-    led: Mapping[int, int] = field(default_factory=dict)
+    led: Mapping[tuple[int, TopicPartition], int] = field(default_factory=dict)
     unknown: Sequence[TopicPartition] = ()
     silent: Sequence[int] = ()
 
@@ -175,19 +175,18 @@ class Watch:
         leaders = {name: leader for name, _ in lagging if (leader := now[name].leader) is not None}
         sizes = self.cluster.sizes({*leaders.values(), *(broker for _, broker in lagging)}, {m.topic for m in left})
         missing: Counter[int] = Counter()
-        led: Counter[int] = Counter()
+        led: dict[tuple[int, TopicPartition], int] = {}
         unknown: set[TopicPartition] = set()
         silent: set[int] = set()
         for name, broker in lagging:
             leader = leaders.get(name)
             of_leader, own = None if leader is None else sizes.get((leader, name)), sizes.get((broker, name))
-            led[broker] += of_leader or 0
             if of_leader is None or own is None:
                 unknown.add(name)
-                silent |= {leader} if of_leader is None and leader is not None else set()
-                silent |= {broker} if own is None else set()
+                silent |= {b for b, size in ((leader, of_leader), (broker, own)) if size is None and b is not None}
             else:
                 missing[broker] += max(0, of_leader - own)
+                led[broker, name] = of_leader
         return Progress(left, in_sync, missing, led, sorted(unknown), sorted(silent))
 
     def _tell(self, step: Step, now: Progress) -> None:
@@ -207,9 +206,12 @@ class Watch:
             brokers = listed([f"broker {broker}" for broker in now.silent])
             return f"{unknown}. Check {brokers} for a log dir that is full or offline" if brokers else unknown
         # A broker copies as much as the throttle allows. So it falls behind only if no less than that is written.
-        growth = {broker: size - best.led.get(broker, size) for broker, size in now.led.items()}
+        growth: Counter[int] = Counter()
+        for (broker, name), size in now.led.items():
+            # A replica that has fallen out of sync since adds its whole partition, which is no growth.
+            growth[broker] += size - best.led.get((broker, name), size)
         broker = max(growth, key=lambda b: (growth[b], -b), default=-1)
-        if (grown := growth.get(broker, 0)) > 0 and grown >= self.options.throttle * seconds:
+        if (grown := growth[broker]) > 0 and grown >= self.options.throttle * seconds:
             return (
                 f"{text}the partitions that broker {broker} copies grew by {grown:,} bytes meanwhile. The throttle of"
                 f" {self.options.throttle:,} bytes per second is below the rate of writes: apply the plan again with a higher one"

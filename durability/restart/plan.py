@@ -112,7 +112,7 @@ def shortest(
     """Waves in which all nodes restart, as few as are found, and the bound: no plan has fewer.
 
     capacity: sets of nodes, each with how many of it a wave takes at most.
-    known: the sets whose number is no assumption; None: all.
+    known: the sets whose number is certain; None: all of `capacity`.
     """
     known = capacity if known is None else known
     ids = [node.id for node in nodes]

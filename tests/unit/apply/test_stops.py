@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from durability.apply import recorded, watch
 from durability.apply.cluster import Replicas, Resource, ResourceType, TopicPartition
 from durability.apply.plan_files import PlanFiles
 from durability.apply.run import apply, restore
+from durability.apply.watch import Progress, Watch
 from durability.errors import Refused, Unreachable
 from durability.remedies.change import draft
 from durability.remedies.change.model import MIN_ISR, Move, Step
@@ -138,6 +140,14 @@ def test_a_stall_names_the_brokers_that_state_no_size(broker):
     on(kafka, "reassign", lambda: vars(kafka).update({"copied": 0, "written": 10}))
     why = stopped(kafka, lake).why
     assert f"sizes of a-0 are unknown. Check broker {broker} for a log dir" in why and "throttle" not in why
+
+
+def test_a_partition_that_a_broker_copies_in_addition_is_no_growth():
+    watch, best = SimpleNamespace(options=QUICK, cluster=cluster()), Progress((), 3, {4: 50}, {(4, A0): 100})
+    more = Progress((), 2, {4: 50}, {(4, A0): 100, (4, B0): 1_000_000})
+    larger = Progress((), 3, {4: 50}, {(4, A0): 1_100})
+    assert "rate of writes" not in Watch._stalled(watch, more, best, 1)
+    assert "broker 4 copies grew by 1,000 bytes" in Watch._stalled(watch, larger, best, 1)
 
 
 @pytest.mark.parametrize(
