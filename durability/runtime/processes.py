@@ -1,8 +1,8 @@
 """Child processes that always end with their parent, and leases of ports. Linux only.
 
 A `Session` marks the processes it starts with an environment variable, which their children inherit. A watchdog process waits
-until the owner (or the `make` that started it) has ended. Then it terminates every marked process in /proc and removes the
-session's folder. So Ctrl-C, SIGTERM and SIGKILL leave neither processes nor files.
+until the owner (or the `make` that started it) has ended. Then it terminates every marked process in /proc, and those that the
+session started, and removes the session's folder. So Ctrl-C, SIGTERM and SIGKILL leave neither processes nor files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from durability.errors import Refused
 from durability.runtime import private
 from durability.runtime.folders import OwnedFolder
 from durability.runtime.locks import Lock, try_lock
-from durability.runtime.watchdog import MARK
+from durability.runtime.watchdog import CLOSE, MARK, RECORD
 
 # Below Linux's range for outgoing connections, so that the port of a stopped broker stays free until it restarts.
 PORTS = range(21000, 32000)
@@ -100,6 +100,8 @@ class Session:
                 env=self.environment(env),
                 start_new_session=True,
             )
+        # The mark is lost if the process sets its title.
+        self._say(process.pid)
         if self._closed:  # by another thread, after the watchdog may have searched
             process.kill()
             raise Refused(f"{command[0]} can't be started: its session is closed")
@@ -110,15 +112,21 @@ class Session:
         if self._closed:
             return
         self._closed = True
-        try:
-            os.write(self._lifeline, b"close")
-        except BrokenPipeError:  # the watchdog was killed: do its work here
+        if not self._say(CLOSE):  # do the watchdog's work here
             from durability.runtime import watchdog
 
             watchdog.end_session(self.id, str(self.folder))
         os.close(self._lifeline)
         self._watchdog.wait()
         self._folder.remove()
+
+    def _say(self, number: int) -> bool:
+        """Write a number to the watchdog. Returns False if it was killed."""
+        try:
+            os.write(self._lifeline, RECORD.pack(number))
+        except BrokenPipeError:
+            return False
+        return True
 
     def __enter__(self) -> Session:
         return self

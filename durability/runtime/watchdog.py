@@ -3,21 +3,28 @@
 This script runs on the bare interpreter, so it imports only the standard library. It has two forms:
 
 - `<session id> <process ids to watch> <folder>`: see `processes.Session`. The watched processes are the owner, then the
-  `make`s above it. Standard input is a pipe that only the owner has open. A byte on it means that the owner closes the session.
+  `make`s above it. Standard input is a pipe that only the owner has open. The owner writes RECORDs to it: the id of each process
+  that it starts, and CLOSE when it closes the session.
 - `job <process ids to watch> <folder> <command>`: becomes that command, see `guarded`. The parent comes first.
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
 import select
 import shutil
 import signal
+import struct
 import sys
 import time
+from collections.abc import Iterable
 
 MARK = "DURABILITY_SESSION"
 GRACE_SECONDS = 3.0  # between SIGTERM and SIGKILL
 JOB_GRACE_SECONDS = 10.0  # Spark informs its master or YARN
+RECORD = struct.Struct("<i")
+CLOSE = 0
 QUIET_SCANS = 2  # one scan may miss a process that is just forking
 
 
@@ -42,13 +49,16 @@ def family(leader: int) -> list[int]:
     return [pid for pid in pids if _leader(pid) == leader and _alive(pid)]
 
 
-def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
-    """Send SIGTERM to marked processes and to `also`, SIGKILL after a grace period, then remove the folder."""
+def end_session(session: str, folder: str, also: tuple[int, ...] = (), leaders: Iterable[int] = ()) -> None:
+    """Send SIGTERM to marked processes and to `also`, SIGKILL after a grace period, then remove the folder.
+
+    leaders: live leaders of POSIX sessions. Their processes belong to the session, marked or not.
+    """
     for pid in also:
         send(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
     terminated: set[int] = set()
-    led: set[int] = set()
+    led = set(leaders)
     quiet = 0
     while quiet < QUIET_SCANS:
         late = time.monotonic() > deadline
@@ -69,18 +79,45 @@ def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
 def main(session: str, watched: list[int], folder: str) -> None:
     """Wait until the owner closes the session or one of `watched` has ended, then end the session."""
     poll = select.poll()
-    poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
-    gone = False
+    lifeline = sys.stdin.fileno()
+    poll.register(lifeline, select.POLLIN | select.POLLHUP)
+    ended = in_order = False
     for pid in watched:
-        try:
-            poll.register(os.pidfd_open(pid), select.POLLIN)
-        except ProcessLookupError:
-            gone = True
-    events = [] if gone else poll.poll()
-    in_order = any(fd == sys.stdin.fileno() for fd, _ in events)
+        ended |= not _registered(poll, pid)
+    leaders: dict[int, int] = {}
+    while not ended:
+        for descriptor, _ in poll.poll():
+            if descriptor in leaders:
+                # Its id may be given to another process now.
+                poll.unregister(descriptor)
+                os.close(descriptor)
+                del leaders[descriptor]
+            elif descriptor != lifeline:
+                ended = True
+            elif (started := _next(lifeline)) == CLOSE:
+                ended = in_order = True
+            elif number := _registered(poll, started):
+                leaders[number] = started
     owner = watched[0]
     # If only a `make` died, the owner is still alive and has to end, too.
-    end_session(session, folder, () if in_order or os.getppid() != owner else (owner,))
+    also = () if in_order or os.getppid() != owner else (owner,)
+    end_session(session, folder, also, leaders.values())
+
+
+def _next(lifeline: int) -> int:
+    """The next number that the owner wrote; CLOSE if the owner has ended."""
+    record = os.read(lifeline, RECORD.size)
+    return RECORD.unpack(record)[0] if len(record) == RECORD.size else CLOSE
+
+
+def _registered(poll: select.poll, pid: int) -> int | None:
+    """A descriptor of the process that `poll` reports when the process ends; None if it has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    poll.register(descriptor, select.POLLIN)
+    return descriptor
 
 
 def guarded(folder: str) -> list[str]:

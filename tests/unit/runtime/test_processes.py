@@ -17,7 +17,7 @@ from durability.runtime import processes, watchdog
 
 SCRIPT = textwrap.dedent(
     """
-    import subprocess, sys, time
+    import os, subprocess, sys, time
     from pathlib import Path
     from durability.runtime import processes
 
@@ -26,12 +26,16 @@ SCRIPT = textwrap.dedent(
         processes.exit_on_sigterm()
     with processes.Session("durability-test-") as session:
         # A child, a grandchild that left its process group (as a daemon does), one whose environment is lost (as where
-        # the title is set), and a child deaf to SIGTERM.
+        # the title is set), a child deaf to SIGTERM, and a child whose environment is lost.
         family = "import subprocess,time; subprocess.Popen(['sleep','600'], start_new_session=True)"
         family += "; subprocess.Popen(['/bin/sleep','600'], env={}); time.sleep(600)"
         deaf = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-        children = [session.popen([sys.executable, "-c", code], log=session.folder / "log") for code in (family, deaf)]
-        note.with_suffix(".tmp").write_text(f"{session.id} {session.folder}")
+        titled = "import os; os.execve('/bin/sleep', ['sleep', '600'], {})"
+        codes = (family, deaf, titled)
+        children = [session.popen([sys.executable, "-c", code], log=session.folder / "log") for code in codes]
+        while os.path.basename(os.readlink(f"/proc/{children[-1].pid}/exe")) != os.path.basename(os.path.realpath("/bin/sleep")):
+            time.sleep(0.01)
+        note.with_suffix(".tmp").write_text(f"{session.id} {session.folder} {children[-1].pid}")
         note.with_suffix(".tmp").rename(note)
         time.sleep(600)
     """
@@ -39,14 +43,14 @@ SCRIPT = textwrap.dedent(
 
 
 def started(tmp_path: Path, how: str, command: list[str] | None = None):
-    """The launcher, its session's id and folder, once its four descendants run."""
+    """The launcher, its session's id and folder, and a descendant without the mark, once it and four others run."""
     note, script = tmp_path / "note", tmp_path / "launcher.py"
     script.write_text(SCRIPT)
     launcher = subprocess.Popen(command or [sys.executable, str(script), str(note), how], cwd=tmp_path)
     wait_for(note.exists, "the launcher has started")
-    session, folder = note.read_text().split()
+    session, folder, titled = note.read_text().split()
     wait_for(lambda: len(watchdog.marked(session)) == 4, "its four descendants run")
-    return launcher, session, Path(folder)
+    return launcher, session, Path(folder), int(titled)
 
 
 def wait_for(condition, what: str, seconds: float = 120) -> None:
@@ -61,8 +65,9 @@ def wait_for(condition, what: str, seconds: float = 120) -> None:
     [("orderly", signal.SIGTERM), ("orderly", signal.SIGINT), ("killed", signal.SIGTERM), ("killed", signal.SIGKILL)],
 )
 def test_nothing_is_left_of_a_killed_launcher(tmp_path: Path, how: str, number: signal.Signals) -> None:
-    launcher, session, folder = started(tmp_path, how)
-    descendants = watchdog.marked(session)
+    launcher, session, folder, titled = started(tmp_path, how)
+    descendants = [*watchdog.marked(session), titled]
+    assert len(descendants) == 5
     launcher.send_signal(number)
     launcher.wait(120)
     wait_for(lambda: not any(map(watchdog._alive, descendants)), "no descendant is left")
@@ -71,10 +76,10 @@ def test_nothing_is_left_of_a_killed_launcher(tmp_path: Path, how: str, number: 
 
 def test_killing_the_make_above_ends_the_launcher_too(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(f"run:\n\t@true; {sys.executable} launcher.py note killed\n")
-    make, session, folder = started(tmp_path, "killed", ["make", "run"])
+    make, session, folder, titled = started(tmp_path, "killed", ["make", "run"])
     make.kill()
     make.wait(120)
-    wait_for(lambda: not watchdog.marked(session), "no descendant is left")
+    wait_for(lambda: not watchdog.marked(session) and not watchdog._alive(titled), "no descendant is left")
     wait_for(lambda: not folder.exists(), "its folder is removed")
     wait_for(lambda: not processes_of(tmp_path), "the launcher itself is gone")
 
