@@ -347,6 +347,11 @@ class Lake:
         old = sorted(files.listed(self._sent), key=lambda entry: entry.mtime)[:-SENT]
         files.remove(f"{self._sent}/{entry.base_name}" for entry in old)
 
+    def forget_sent(self, name: str) -> None:
+        """Undo `remember_sent`."""
+        if self.was_sent(name):
+            self._tables.files.remove([f"{self._sent}/{name}"])
+
     @property
     def _sent(self) -> str:
         return f"{self._tables.files.warehouse}/_sent"

@@ -72,7 +72,8 @@ def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, sum
     """Send the digests of a findings.json and put the outcome into `summary`. Errors are logged, not raised.
 
     The lake records sent digests, so that a repeated step sends none twice. Without news none is sent, unless the Connection asks
-    for it. One channel's fault costs no other channel its digest.
+    for it, or an earlier digest of the channel had news and could not be sent. One channel's fault costs no other channel its
+    digest.
 
     log: a logger of Python or Airflow.
     """
@@ -136,17 +137,24 @@ def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findi
     """Send one digest, unless it was sent before or has no news. Returns what happened."""
     from durability.report.text import digest, slack
 
-    if not channel.unchanged and not digests.has_news(team):
+    owed = _owed(team)
+    late = lake.was_sent(owed)
+    if not channel.unchanged and not digests.has_news(team) and not late:
         return "nothing changed"
     page = findings.with_name("report.html")
     message = digest.payload(digests, team, [page], channel.report_url)
     name = _name(digests.run["id"], [team, message] if team else message)
     if lake.was_sent(name):
         return "sent before"
-    slack.send(channel.url, message)
+    try:
+        slack.send(channel.url, digest.after_a_failure(message) if late else message)
+    except AuditError:
+        _owe(lake, owed, log)
+        raise
     said = "sent"
     try:
         lake.remember_sent(name)
+        lake.forget_sent(owed)
     except AuditError as error:
         log.warning("the digest is sent, but the lake can't remember that, so this step would send it again: %s", error)
     if _crosses_the_network_unencrypted(channel.url):
@@ -154,6 +162,19 @@ def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findi
         log.warning("%s", warning)
         said += f". Warning: {warning}"
     return said
+
+
+def _owed(team: str | None) -> str:
+    """The name under which the lake records that a channel's digest could not be sent."""
+    return f"owed{hashlib.sha256((team or '').encode()).hexdigest()}"
+
+
+def _owe(lake: Any, name: str, log: Any) -> None:
+    """Record that a digest with news was not sent. In the next run its news persist, and would otherwise be in no digest."""
+    try:
+        lake.remember_sent(name)
+    except AuditError as error:
+        log.warning("the lake can't remember that, so the next digest may not have this run's news: %s", error)
 
 
 def _summary(outcomes: list[str]) -> str:

@@ -147,6 +147,13 @@ def payload(
     return {"text": escaped(f"{title}: {summary}", SECTION), "blocks": blocks}
 
 
+def after_a_failure(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of `payload` that also says that an earlier one could not be sent."""
+    said = "A digest before this one could not be sent. What was new in it is among what persists."
+    header, *rest = message["blocks"]
+    return {**message, "blocks": [header, {"type": "section", "text": {"type": "mrkdwn", "text": said}}, *rest]}
+
+
 def _headline(digests: Digests) -> str:
     mark = MARKS.get(digests.headline.tone, ":large_green_circle:")
     doubt = "" if digests.run["verified"] else "*Not verified.* "

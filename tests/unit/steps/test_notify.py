@@ -127,6 +127,31 @@ def test_a_digest_that_failed_is_sent_by_the_next_try(lake, tmp_path, monkeypatc
     assert said == ["failed, see the log", "sent"]
 
 
+def test_a_digest_that_could_not_be_sent_is_made_up_for_by_the_next_run(lake, tmp_path, monkeypatch):
+    """Its news persist in the next run, which has none. Each channel is owed its own digest."""
+    sent, down = [], True
+
+    def send(url, payload):
+        if down and url.endswith("fleet"):
+            raise slack.NotificationFailed("503")
+        sent.append(json.dumps(payload))
+
+    monkeypatch.setattr(slack, "send", send)
+
+    def night(number: int, change: str) -> str:
+        written([finding("orders", "replication-factor", change=change)], tmp_path, run_id=f"run-{number}")
+        summary, channel = StepSummary(), fleet("https://chat.example/fleet")
+        notify(of(lake), tmp_path / "findings.json", channel, logging.getLogger("t"), summary)
+        return summary.text
+
+    assert [night(1, "new"), night(2, "persisting")] == ["failed, see the log"] * 2
+    down = False
+    assert night(3, "persisting") == "sent"
+    assert "could not be sent" in sent[0] and "*Persisting: 1 finding*" in sent[0]
+    assert [night(3, "persisting"), night(4, "persisting")] == ["nothing changed"] * 2
+    assert night(5, "new") == "sent" and "could not be sent" not in sent[1]
+
+
 OWNED = """\
 format: durability-policy/1
 tiers: {any: {replication_factor: 3}}
