@@ -68,6 +68,7 @@ def of_resource(kind: str, name: str, kafka_version: str | None, kraft: bool | N
                 "shows": "its settings and their sources",
                 "command": f"kafka-configs {server['configs']} --describe{everything} --entity-type topics --entity-name {word}",
             },
+            {"shows": "brokers that are up, with their racks", "command": f"kafka-broker-api-versions {BOOTSTRAP}"},
         ]
     if kind == "broker":
         settings = f"--describe{everything} --entity-type brokers --entity-name {word}"

@@ -159,11 +159,13 @@ class _Facts:
         }
 
     def _of_topic(self, key: tuple[str, str], listed: Sequence[int]) -> dict[str, Any] | None:
-        """A topic's partitions, those of the verdict if it lists any, and its min ISR with the source."""
+        """A topic's partitions, those of the verdict if it lists any, their brokers, and its min ISR with the source."""
         partitions, topic = self.partitions.get(key), self.topics.get(key)
         if not partitions and not topic:
             return None
         numbers = sorted(set(listed) or partitions or ())
+        shown = [(partitions or {}).get(n) or _NOT_THERE | {"partition": n} for n in numbers[:PARTITIONS_SHOWN]]
+        ids = sorted({id for row in shown for id in row["replicas"] or ()})
         values = dict((topic or {}).get("configs") or ())
         sources = dict((topic or {}).get("config_sources") or ())
         value, source = values.get(_MIN_ISR[0]), sources.get(_MIN_ISR[0])
@@ -172,11 +174,15 @@ class _Facts:
         return {
             "min_insync_replicas": int(value) if value is not None and str(value).isdecimal() else None,
             "min_insync_replicas_source": source,
-            "partitions": [
-                (partitions or {}).get(n) or _NOT_THERE | {"partition": n} for n in numbers[:PARTITIONS_SHOWN]
-            ],
+            "partitions": shown,
+            "brokers": [self._replicas_broker(key[0], id) for id in ids],
             "more_partitions": max(0, len(numbers) - PARTITIONS_SHOWN),
         }
+
+    def _replicas_broker(self, cluster: str, id: int) -> dict[str, Any]:
+        """A broker that has replicas: where it is, and whether it is up. One that the cluster doesn't list is not known."""
+        known = self.brokers.get((cluster, str(id))) or {"rack_state": "unknown"}
+        return {"broker": id, **{name: known.get(name) for name in ("rack", "rack_state", "live")}}
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -209,10 +215,23 @@ def _facts_in_words(verdict: Row) -> Iterator[str]:
         for row in facts["partitions"]:
             parts = (f"{name} {_ids(row, name)}" for name in _PARTITION[2:6])
             yield f"partition {row['partition']}: {', '.join(parts)}"
+        if facts["brokers"]:
+            yield f"brokers: {'; '.join(map(_broker, facts['brokers']))}"
         if facts["more_partitions"]:
             yield f"and {plural(facts['more_partitions'], 'more partition')}"
     else:
         yield ", ".join(f"{name} {_known(value)}" for name, value in facts.items())
+
+
+def _broker(row: Row) -> str:
+    """A broker in words.
+
+    >>> _broker({"broker": 1, "rack": "az1", "rack_state": "named", "live": False})
+    '1 in rack az1, down'
+    """
+    where = {"none": "without a rack", "unknown": "in an unknown rack"}.get(row["rack_state"], f"in rack {row['rack']}")
+    state = {True: "", False: ", down"}.get(row["live"], ", unknown if up")
+    return f"{row['broker']} {where}{state}"
 
 
 def _ids(row: Row, name: str) -> str:

@@ -67,6 +67,9 @@ def audited(lake):
         {"topic": NAMES[0], **unread},
         **attempt,
     )
+    racks = {1: ("az1", "named", True), 2: (None, "none", True), 3: (None, "unknown", False)}
+    brokers = [{"broker": id, **dict(zip(("rack", "rack_state", "live"), of, strict=True))} for id, of in racks.items()]
+    rows(lake, tables.BROKERS, *brokers, **attempt)
     for row in (run_row(1), run_row(2, "incomplete"), run_row(3, verified=False)):
         lake.commit_run(row)
     return lake
@@ -97,10 +100,20 @@ def test_facts_are_those_of_the_lake_and_unread_ones_are_unknown(audited):
     assert "   partition 0: leader 1, replicas 1,2,3, isr 1,2, elr none" in said
 
 
+def test_racks_of_the_replicas_are_facts_that_a_command_shows(audited):
+    """A verdict about racks can't be reperformed from broker ids."""
+    found = sample.document(audited, 1_000, 7, None)
+    (row,) = (row for row in found["sample"] if row["id"] == "f0")
+    assert row["facts"]["brokers"][0] == {"broker": 1, "rack": "az1", "rack_state": "named", "live": True}
+    said = "   brokers: 1 in rack az1; 2 without a rack; 3 in an unknown rack, down"
+    assert said in list(sample.lines(found))
+    assert 'kafka-broker-api-versions --bootstrap-server "$BOOTSTRAP"' in [c["command"] for c in row["commands"]]
+
+
 def test_commands_quote_names_and_a_terminal_gets_no_control_character(audited):
     found = sample.document(audited, 1_000, 7, None)
     whole = {row["id"]: row["commands"] for row in found["sample"]}
-    describe, configs = (shlex.split(command["command"]) for command in whole["f1"])
+    describe, configs, _ = (shlex.split(command["command"]) for command in whole["f1"])
     assert describe == ["kafka-topics", "--bootstrap-server", "$BOOTSTRAP", "--describe", "--topic", NAMES[1]]
     assert configs[0] == "kafka-configs" and configs[-2:] == ["--entity-name", NAMES[1]] and "--all" in configs
     assert whole["f2"] == []
@@ -109,7 +122,7 @@ def test_commands_quote_names_and_a_terminal_gets_no_control_character(audited):
 
 
 def test_old_releases_are_asked_through_zookeeper():
-    describe, configs = (row["command"] for row in of_resource("topic", "orders", "2.1.0"))
+    describe, configs, _ = (row["command"] for row in of_resource("topic", "orders", "2.1.0"))
     assert '--zookeeper "$ZOOKEEPER"' in describe and '--zookeeper "$ZOOKEEPER"' in configs and "--all" not in configs
     assert of_resource("waiver", "x", "4.3.1") == []
 
