@@ -1,0 +1,86 @@
+"""report.html at the widths of a laptop and a phone, in a real browser: what is cut off or broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.browser import browser
+from tests.support.failure_costs import Cluster, Partition
+from tests.support.report_cases import finding, snapshot, written
+from tests.unit.report.test_failures_page import entry_of
+
+RACKS = {1: "north", 2: "south", 3: "west"}
+LONE, PAIR = Partition("lone", (3,), (3,), 1), Partition("pair", (1, 2), (1, 2), 2)
+NAMES = ("c46-laptop", "c19-appliance")
+BROKEN = """
+const range = document.createRange(), found = new Set();
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+    const text = texts.currentNode;
+    for (const word of text.textContent.matchAll(/[A-Za-z]{2,14}/g)) {
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.add(word[0]);
+    }
+}
+return [...found];
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    out = tmp_path_factory.mktemp("widths")
+    clusters = [Cluster(name, RACKS, [LONE, PAIR]) for name in NAMES]
+    counters = [
+        {"cluster": NAMES[0], "topic": "orders", "partitions": 6, "at_min_isr": 4, "at_min_isr_by_configuration": 4},
+        {"cluster": NAMES[0], "partitions": 6, "at_min_isr": 4},
+    ]
+    kinds = ("partition-health", "rack-loss", "broker-loss", "min-insync-replicas")
+    written(
+        [finding("orders", kind, cluster=name, message="m") for name in NAMES for kind in kinds],
+        out,
+        losses=[entry_of(cluster) for cluster in clusters],
+        snapshots=[snapshot(cluster.name, snapshot_id="0123456789abcdef" * 4, team="t") for cluster in clusters],
+        counters=counters,
+    )
+    return out / "report.html"
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
+
+
+def opened(chromium, page, width: int):
+    chromium.devtools(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 700
+    )
+    chromium.open(page)
+    return chromium
+
+
+def test_words_of_tables_are_not_broken_on_a_laptop(chromium, page):
+    words = set(opened(chromium, page, 1280).run(BROKEN))
+    assert not words & {"north", "south", "west", "configuration", "placement", "accepted", "unknown"}
+
+
+def test_the_names_of_clusters_are_not_broken_on_a_phone(chromium, page):
+    words = set(opened(chromium, page, 420).run(BROKEN))
+    assert not words & {"laptop", "appliance"}
+
+
+def test_the_bar_of_sections_covers_no_head_of_a_table(chromium, page):
+    """The heads stop where the bar ends, also if the bar has no room for all sections."""
+    bar, hidden, top = opened(chromium, page, 920).run(
+        "const bar = document.querySelector('nav'), row = bar.firstElementChild;"
+        "const head = document.querySelector('thead th');"
+        "return [bar.offsetHeight, row.scrollWidth - row.clientWidth, parseFloat(getComputedStyle(head).top)];"
+    )
+    assert hidden > 0 and bar <= top
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_the_page_scrolls_down_only(chromium, page, width):
+    of_page = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
+    assert opened(chromium, page, width).run(of_page) == 0
