@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from durability.plan import lose
+from durability.report import whatif
 from tests.support.browser import browser
 from tests.support.failure_costs import Cluster, Partition
 from tests.support.report_cases import finding, snapshot, written
@@ -78,6 +82,30 @@ def test_the_bar_of_sections_covers_no_head_of_a_table(chromium, page):
         "return [bar.offsetHeight, row.scrollWidth - row.clientWidth, parseFloat(getComputedStyle(head).top)];"
     )
     assert hidden > 0 and bar <= top
+
+
+@pytest.fixture(scope="module")
+def prediction(tmp_path_factory):
+    """whatif.html of a cluster whose name is the list of its addresses, as without --cluster."""
+    out = tmp_path_factory.mktemp("whatif")
+    loss = lose.resolve(lose.parse("broker:1"), [{"broker": 1, "rack": "", "live": True}], [])
+    name = ",".join(f"127.0.0.1:2{n}852" for n in range(6))
+    judged = SimpleNamespace(cluster=name, snapshot_id="s", captured_at="2026-11-21T02:00:00Z")
+    lake = SimpleNamespace(parts=lambda table, where: [])
+    whatif.write(
+        lake,
+        SimpleNamespace(run_id="r", result_id="r:1", judged=[judged]),
+        loss,
+        {"topics": 0, "hidden_partitions": None},
+        out,
+    )
+    return out / "whatif.html"
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_a_page_of_a_cluster_with_a_long_name_scrolls_down_only(chromium, prediction, width):
+    of_page = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
+    assert opened(chromium, prediction, width).run(of_page) == 0
 
 
 @pytest.mark.parametrize("width", [1280, 420])
