@@ -17,6 +17,8 @@ EXPECTED = (
     'JSON such as {"conn_type": "kafka", "extra": {"bootstrap.servers": "host:9093", "security.protocol": "SASL_SSL"}}'
 )
 
+ANOTHER = "state `connection` in the clusters file, with letters, digits and underscores"
+
 
 def connection_settings(
     name: str,
@@ -52,7 +54,9 @@ def from_environment(name: str, environ: Mapping[str, str]) -> dict[str, object]
     """Settings of a Connection from AIRFLOW_CONN_<NAME>. Raises Refused if the variable is missing or isn't JSON."""
     stated = stated_connection(name, environ)
     if stated is None:
-        raise Refused(f"there is no Connection {name}: without Airflow, set {VARIABLE}{name.upper()} to {EXPECTED}")
+        variable = f"{VARIABLE}{name.upper()}"
+        hint = "" if variable.isascii() and variable.isidentifier() else f". A shell can't set this name: {ANOTHER}"
+        raise Refused(f"there is no Connection {name}: without Airflow, set {variable} to {EXPECTED}{hint}")
     fields = {key: stated.get(key) or None for key in ("host", "port", "login", "password")}
     return connection_settings(name, stated["extra"], **fields)
 
