@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,7 +36,8 @@ def build(file: BinaryIO, report: Report, findings: Path) -> None:
         *_sign(),
     ]
     foot = f"Kafka durability audit {readable(run['started_at'])} · findings.json SHA-256 {fingerprint[:16]}…"
-    write(file, parts, f"Kafka durability audit {readable(run['started_at'])}", foot)
+    made = datetime.fromisoformat(run["started_at"])
+    write(file, parts, f"Kafka durability audit {readable(run['started_at'])}", foot, made)
 
 
 def _page_one(report: Report, fingerprint: str) -> Iterator[Flowable]:

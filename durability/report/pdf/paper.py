@@ -6,6 +6,7 @@ Fonts are those that reportlab ships, and they are embedded. A character that th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -139,8 +140,10 @@ def table(
     return Table([first, *cells], widths, heights, repeatRows=1, splitInRow=1, style=style)
 
 
-def write(file: BinaryIO, parts: list[Flowable], title: str, foot: str) -> None:
+def write(file: BinaryIO, parts: list[Flowable], title: str, foot: str, made: datetime) -> None:
     """Write the document. foot: stands at the foot of each page, before its number and the number of pages.
+
+    made: the date in the document's properties, in UTC.
 
     The same parts give the same bytes.
     """
@@ -156,15 +159,16 @@ def write(file: BinaryIO, parts: list[Flowable], title: str, foot: str) -> None:
         lang="en",
         invariant=1,
     )
-    document.build(parts, canvasmaker=_numbered(foot))
+    document.build(parts, canvasmaker=_numbered(foot, made))
 
 
-def _numbered(foot: str) -> Callable[..., Canvas]:
+def _numbered(foot: str, made: datetime) -> Callable[..., Canvas]:
     class Numbered(Canvas):
         """Draws the foot of the pages at the end, when their number is known."""
 
         def __init__(self, *args: Any, **options: Any):
             super().__init__(*args, **options)
+            self.setDateFormatter(lambda *_: f"D:{made:%Y%m%d%H%M%S}+00'00'")
             self._pages: list[dict[str, Any]] = []
 
         def showPage(self) -> None:

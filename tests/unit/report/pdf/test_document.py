@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import timedelta
 
 import pytest
 from pypdf import PdfReader
 
-from tests.support.report_cases import SHA, facts, finding, snapshot, written
+from tests.support.report_cases import NIGHT, SHA, facts, finding, snapshot, written
 
 HOSTILE = '<a href="x">b</a> & <para> \u202egnp.\x07 \u4e2d\u6587 ' + "x" * 249
 REMEDY = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type topics --entity-name orders'
@@ -36,6 +37,12 @@ def test_page_one_says_what_was_judged_by_what_and_what_is_not_known(tmp_path):
     joined = first.replace(" ", "")
     fingerprint = hashlib.sha256((tmp_path / "findings.json").read_bytes()).hexdigest()
     assert SHA in joined and f"SHA-256{fingerprint}" in joined
+
+
+def test_the_properties_have_the_time_of_the_run(tmp_path):
+    written([], tmp_path)
+    properties = read(tmp_path).metadata
+    assert properties.creation_date == properties.modification_date == NIGHT + timedelta(seconds=5)
 
 
 def test_each_page_has_its_number_and_the_fingerprint(tmp_path):
