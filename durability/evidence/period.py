@@ -11,7 +11,7 @@ from typing import Any
 
 from durability.atomic import atomic_files
 from durability.errors import Refused
-from durability.evidence import drills, exceptions, expected, nights, principals, pulses, waived
+from durability.evidence import drills, exceptions, expected, nights, objectives, principals, pulses, waived
 from durability.evidence.nights import Period, night
 from durability.lake.attempt import FULL
 from durability.lake.drill_table import REHEARSAL
@@ -82,6 +82,7 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
         "waivers": waived.read(lake, period, runs, controls),
         "drills": drills.read(lake, period),
         "pulses": pulses.read(lake, period),
+        "objectives": objectives.read(lake, period, runs, now),
     }
     found["unknown"] = _unknown(found, period, all_runs, before, during, after)
     return found
@@ -215,6 +216,8 @@ def _unknown(
         said.append("Drills: all of the period are rehearsals on an embedded cluster. None is of a cluster itself.")
     for one in [one for one in found["drills"]["found"] or () if not one["compared"]][:NAMED]:
         said.append(f"Drill of {one['cluster']} at {one['seen_at']}: nothing was compared.")
+    if found["objectives"]["found"] is None:
+        said.append(f"Time one failure away from harm: {found['objectives']['reason']}.")
     if not found["pulses"]:
         said.append("Pulses: the lake has none in the period, so what happened between nights isn't known.")
     return said

@@ -7,7 +7,20 @@ from collections.abc import Iterable
 from durability.evidence import drills, period, sample, statement, waived
 from durability.evidence.verify import PROOF as PROOF_FORMAT
 from durability.schemas.results import COUNT, MOMENT, OPTIONAL_TEXT, TEXT
-from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Text, Whole
+from durability.shapes import (
+    INT64,
+    Anything,
+    Choice,
+    Constant,
+    Flag,
+    ListOf,
+    MapOf,
+    Member,
+    Number,
+    Object,
+    Text,
+    Whole,
+)
 
 DAY = Member(Text(format="date"))
 NUMBER, UNKNOWN_NUMBER = Member(COUNT), Member(COUNT, nullable=True, about="null: not known")
@@ -155,6 +168,27 @@ REQUIREMENT = _rows(
     **_all(("id", "title", "strength", "shows", "not_shown"), TEXT),
     controls=Member(ListOf(Text())),
 )
+OBJECTIVE = Object(
+    "period-objective",
+    {
+        **_all(("tier", "harm", "loss"), TEXT),
+        "objective": Member(Number(), nullable=True, about="percent of partition-minutes"),
+        "state": OPTIONAL_TEXT,
+        "partition_minutes": Member(
+            Object("period-partition-minutes", _all(("one_failure_away", "unknown", "all"), Member(Number())))
+        ),
+        "budget_used": Member(Number(), nullable=True, about="1: all of it. Unknown time may have used more"),
+        "worst_cluster": OPTIONAL_TEXT,
+    },
+)
+OBJECTIVES = Object(
+    "period-objectives",
+    {
+        "found": Member(ListOf(OBJECTIVE), nullable=True, about="null: `reason` says why"),
+        "reason": OPTIONAL_TEXT,
+        "uncounted": Member(ListOf(Text()), about="clusters that are in no number"),
+    },
+)
 PERIOD = Object(
     period.FORMAT,
     {
@@ -176,6 +210,7 @@ PERIOD = Object(
         "exceptions": Member(EXCEPTIONS),
         "waivers": WAIVERS,
         "drills": Member(DRILLS),
+        "objectives": Member(OBJECTIVES),
         "pulses": _rows("cluster-pulses", cluster=TEXT, **_all(("pulses", "longest_gap_seconds"), NUMBER)),
     },
     about="The evidence of a period of the Kafka durability audit (docs/evidence.md).",

@@ -28,6 +28,7 @@ COMPLETE, INCOMPLETE, UNVERIFIED = "complete", "incomplete", "unverified"
 def commit(lake: Lake, plan: Plan, flagged: Flagged) -> str:
     """Write a nightly run's row, computed from its findings, and return its status. If written twice, the newest counts."""
 
+    from durability.evidence import objectives
     from durability.lake.tables import FINDINGS
     from durability.report.data import results
 
@@ -35,7 +36,8 @@ def commit(lake: Lake, plan: Plan, flagged: Flagged) -> str:
     counted = lake.scan(FINDINGS, result, columns=results.COUNTED)
     summary = results.summarise(counted, [part.cluster for part in plan.snapshots])
     status = status_of(plan, flagged)
-    lake.commit_run(run_row(plan, status, flagged.verified, summary))
+    recorded = {**summary, "objectives": objectives.stated(plan.policy)}
+    lake.commit_run(run_row(plan, status, flagged.verified, recorded))
     return status
 
 

@@ -70,14 +70,14 @@ def read(lake: Any, plan: Plan, recent: Any, columns: tuple[str, ...], clusters:
     return concluded(counters, lake.scan(RUNS, recent, columns=("result_id", "finished_at")), plan)
 
 
-def concluded(counters: pa.Table, runs: pa.Table, plan: Plan) -> pa.Table:
-    """The rows whose result is in `runs` or is the plan's, without `result_id`, sorted by time within each cluster.
+def concluded(counters: pa.Table, runs: pa.Table, plan: Plan | None) -> pa.Table:
+    """The rows whose result is in `runs`, or the plan's if there is one, without `result_id`, sorted by time in each cluster.
 
     If two results counted the same moment, the one that finished last counts. The plan's result is the last of all.
     """
-    own = {"result_id": plan.result_id, "finished_at": datetime.max.replace(tzinfo=UTC)}
-    names = pa.schema([RUNS.arrow.field(name) for name in own])
-    finished = pa.concat_tables([pa.Table.from_pylist([own], names), runs.select(names.names)])
+    own = [{"result_id": plan.result_id, "finished_at": datetime.max.replace(tzinfo=UTC)}] if plan else []
+    names = pa.schema([RUNS.arrow.field(name) for name in ("result_id", "finished_at")])
+    finished = pa.concat_tables([pa.Table.from_pylist(own, names), runs.select(names.names)])
     place = pc.index_in(counters["result_id"], finished["result_id"].combine_chunks())
     counters, place = counters.drop_columns(["result_id"]).filter(place.is_valid()), place.drop_null()
     cluster = counters["cluster"].combine_chunks().dictionary_encode().indices.to_numpy()

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.lake.tables import HEALTH_COUNTERS, SNAPSHOTS, TIER_COUNTS
-from durability.plan.plan import ACCEPTED, Plan
+from durability.plan.plan import ACCEPTED, Plan, PolicyPart, SnapshotPart
 from durability.report.data import moments
 
 PERIODS = {"1h": timedelta(hours=1), "6h": timedelta(hours=6), "30d": timedelta(days=30)}
@@ -49,8 +49,8 @@ class Objective:
 
     harm, loss: of HARMS.
     percent: the objective; None if the tier has none for this harm and loss.
-    minutes: by period.
-    worst: the cluster with the most partition-minutes one failure away in LONGEST; None if there are none.
+    minutes: by period. The last one decides about the objective.
+    worst: the cluster with the most partition-minutes one failure away in the last period; None if there are none.
     """
 
     tier: str
@@ -60,6 +60,10 @@ class Objective:
     minutes: Mapping[str, Minutes]
     worst: str | None = None
 
+    @property
+    def deciding(self) -> Minutes:
+        return list(self.minutes.values())[-1]
+
     def used(self, period: str) -> float | None:
         """The share of the period's budget that is certainly used, 1 for all of it; None without an objective or a partition."""
         near, _, total = self.minutes[period]
@@ -68,7 +72,7 @@ class Objective:
     @property
     def state(self) -> str | None:
         """missed or met, whatever happened in unknown time; unknown otherwise. None without an objective or a partition."""
-        near, unknown, total = self.minutes[LONGEST]
+        near, unknown, total = self.deciding
         if self.percent is None or not total:
             return None
         budget = _budget(self.percent, total)
@@ -138,6 +142,13 @@ def read(lake: Any, plan: Plan, gaps: Mapping[str, timedelta]) -> Objectives:
     return totals.finish()
 
 
+class Judged(NamedTuple):
+    """What Totals needs of a run."""
+
+    policy: PolicyPart
+    judged: Sequence[SnapshotPart] = ()
+
+
 class _Moments(NamedTuple):
     """Moments as columns. cluster: a number. at: microseconds since 1970. known: was anything counted?
 
@@ -158,14 +169,23 @@ class _Moments(NamedTuple):
 class Totals:
     """Sums partition-minutes over moments that arrive in order of time."""
 
-    def __init__(self, plan: Plan, tolerated: Mapping[str, timedelta], now: datetime):
-        """now: the end of the periods for clusters that the run didn't evaluate. For others it is their evaluated snapshot."""
-        self._clusters, self._policy = sorted(tolerated), plan.policy
+    def __init__(
+        self,
+        plan: Plan | Judged,
+        tolerated: Mapping[str, timedelta],
+        now: datetime,
+        periods: Mapping[str, timedelta] = PERIODS,
+    ):
+        """now: the end of the periods for clusters that the run didn't evaluate. For others it is their evaluated snapshot.
+
+        periods: the length of each, the longest one last.
+        """
+        self._clusters, self._policy, self._periods = sorted(tolerated), plan.policy, periods
         self._tiers = list(plan.policy.tiers)
-        self._gap = np.array([tolerated[name] / timedelta(microseconds=1) for name in self._clusters], np.int64)
         ends = {part.cluster: part.moment for part in plan.judged}
+        self._gap = np.array([tolerated[name] / timedelta(microseconds=1) for name in self._clusters], np.int64)
         self._end = np.array([_micros(ends.get(name, now)) for name in self._clusters], np.int64)
-        shape = len(PERIODS), len(self._tiers), len(self._clusters)
+        shape = len(periods), len(self._tiers), len(self._clusters)
         self._all = np.zeros(shape)
         self._near, self._unknown = np.zeros((2, *shape[:2], len(HARMS), shape[2]))
         self._unsized = np.zeros((shape[0], shape[2]))  # minutes before a cluster's first known moment
@@ -193,12 +213,12 @@ class Totals:
         for t, tier in enumerate(self._tiers):
             for h, (harm, loss) in enumerate(HARMS):
                 sums = (self._near[:, t, h].sum(1), unknown[:, t, h].sum(1), totals[:, t].sum(1))
-                minutes = {period: Minutes(*(float(s[p]) for s in sums)) for p, period in enumerate(PERIODS)}
+                minutes = {period: Minutes(*(float(s[p]) for s in sums)) for p, period in enumerate(self._periods)}
                 near = self._near[-1, t, h]
                 worst = self._clusters[int(near.argmax())] if near.any() else None
                 found.append(Objective(tier, harm, loss, self._percent(tier, harm, loss), minutes, worst))
         uncounted = [name for name, sized in zip(self._clusters, self._sized, strict=True) if not sized]
-        return Objectives([each for each in found if each.minutes[LONGEST].all], uncounted)
+        return Objectives([each for each in found if each.deciding.all], uncounted)
 
     def _percent(self, tier: str, harm: str, loss: str) -> float | None:
         """The objective is about the loss of a broker, and of a rack only if the tier must survive that."""
@@ -278,7 +298,7 @@ class Totals:
     def _within(self, cluster: np.ndarray, since: np.ndarray, until: np.ndarray) -> Iterable[np.ndarray]:
         """For each period, the minutes of [since, until) in it."""
         end = self._end[cluster]
-        for length in PERIODS.values():
+        for length in self._periods.values():
             begin = end - length // timedelta(microseconds=1)
             yield np.maximum(np.minimum(until, end) - np.maximum(since, begin), 0) / MINUTE_US
 

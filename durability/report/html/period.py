@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from durability.report.html.objectives import BADGES, HARMS, percent
 from durability.report.html.page import environment, first, stylesheet
 
 CLUSTERS, GAPS, ROWS, WAIVERS, POLICIES, DRILLS, ACLS = 300, 400, 300, 300, 100, 100, 20
@@ -35,5 +36,20 @@ def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
         waivers=first(found["waivers"], WAIVERS),
         policies=first(found["policies"]["in_force"], POLICIES),
         pulses=first(found["pulses"], CLUSTERS),
+        objectives=first([_objective(row) for row in found["objectives"]["found"] or ()], ROWS),
         drills=first(found["drills"]["found"] or [], DRILLS),
     )
+
+
+def _objective(row: Mapping[str, Any]) -> dict[str, Any]:
+    minutes, used, stated = row["partition_minutes"], row["budget_used"], row["objective"]
+    least = "≥ " if minutes["unknown"] else ""
+    return {
+        **row,
+        "harm": HARMS[row["harm"]],
+        "near": percent(minutes["one_failure_away"] / minutes["all"]),
+        "unknown": percent(minutes["unknown"] / minutes["all"]),
+        "objective": f"{stated:.10g} %" if stated is not None else None,
+        "badge": BADGES[row["state"]],
+        "used": f"{least}{percent(used)}" if used is not None else None,
+    }

@@ -1,4 +1,4 @@
-"""A pulse's row of `runs`: its sums, and what is unknown of one cluster is unknown of all."""
+"""The rows of `runs`: sums of a pulse, and what a nightly run records of its policy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from durability.lake import tables
-from durability.steps.conclude import conclude_pulse
+from durability.plan.plan import PolicyPart
+from durability.steps.conclude import commit, conclude_pulse
 from durability.steps.summary import StepSummary
-from tests.support.report_cases import NIGHT, health_counters, plan, snapshot
+from tests.support.report_cases import NIGHT, SHA, flagged, health_counters, plan, snapshot
 
 RESULT = {"topic": None, "captured_at": NIGHT, "run_id": "run-1", "result_id": "result-1"}
 NEAR = dict.fromkeys(tables.ONE_FAILURE, 2)
@@ -35,3 +36,19 @@ def test_a_sum_of_some_clusters_is_not_the_sum_of_all(lake, other, near):
     assert (counted["clusters"], counted["offline"]) == (2, 3)
     assert {name: counted[name] for name in tables.ONE_FAILURE} == dict.fromkeys(tables.ONE_FAILURE, near)
     assert summary.text == "complete; offline 3"
+
+
+def test_a_nightly_run_records_what_the_evidence_of_a_period_needs_of_its_policy(lake):
+    """The lake has no policy, and objectives are no part of its fingerprint."""
+    policy = PolicyPart(
+        "p",
+        SHA,
+        {"gold": {"survive": ["rack"]}},
+        "gold",
+        readings={"prolonged_after": 60},
+        objectives={"gold": {"writes": 99}},
+    )
+    commit(lake, plan(policy=policy), flagged())
+    (row,) = lake.runs("nightly")
+    tiers = {"gold": {"survive": ["rack"], "objective": {"writes": 99}}}
+    assert json.loads(row["summary"])["objectives"] == {"tiers": tiers, "gap_seconds": 60}
