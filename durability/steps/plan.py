@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
+from durability.errors import BadInput
 from durability.steps import sources
 from durability.steps.settings import NIGHTLY, SIZES_SINCE, SNAPSHOT_KINDS, Settings
 from durability.steps.sources import Source
@@ -13,16 +14,20 @@ from durability.steps.summary import StepSummary, counted
 log = logging.getLogger(__name__)
 
 
-def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sources.GROUPS) -> list[list[Source]]:
+def plan(
+    settings: Settings, kind: str, summary: StepSummary, groups: int = sources.GROUPS, *, scheduled: bool = False
+) -> list[list[Source]]:
     """The sources in at most `groups` groups (`durability.steps.sources`). Empty if the clusters file lists no cluster.
+
+    scheduled: nobody waits for this run. Then a wrong inventory file is a warning, and later a finding: other programs write
+    these files, and no cluster should miss its audit for one of them.
 
     Tables are created here, once, because tasks that create them concurrently would fail.
     A nightly run also removes staged files of killed runs and pulses.
     Raises BadInput for a wrong policy, waivers, clusters, inventory or frameworks file. Raises Refused for an unknown
     framework. Raises Refused or Unreachable if the lake can't be used.
     """
-    from durability.collect import inventory
-    from durability.policy import load_inventory, load_policy, load_waivers, shipped_frameworks
+    from durability.policy import load_policy, load_waivers, shipped_frameworks
     from durability.policy.frameworks import named
 
     # It is refused here, not by the report after everything else was done.
@@ -33,7 +38,7 @@ def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sour
     load_waivers(settings.waivers)
     documents = settings.topology
     if kind == NIGHTLY and not documents:
-        inventory.check(load_inventory(settings.clusters))
+        _check_inventories(settings, scheduled)
     listed = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
     lake = settings.open_lake()
     lake.ensure()
@@ -48,3 +53,16 @@ def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sour
         log.warning("%s", warning)
         summary.text += f". Warning: {warning}"
     return sources.partition_into_groups(listed, before, groups)
+
+
+def _check_inventories(settings: Settings, scheduled: bool) -> None:
+    from durability.collect import inventory
+    from durability.policy import load_inventory
+
+    for source in load_inventory(settings.clusters):
+        try:
+            inventory.check([source])
+        except BadInput as error:
+            if not scheduled:
+                raise
+            log.warning("the audit goes on without the inventory %s: %s", source.name, error)

@@ -62,7 +62,7 @@ class PlanOperator(Step):
         self.kind = kind
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[list[dict]]:
-        groups = plan.plan(settings, self.kind, summary)
+        groups = plan.plan(settings, self.kind, summary, scheduled=is_scheduled(settings.lake))
         artifacts_of(settings, context).prune(KEEP_DAYS[self.kind])
         if not groups:
             self.log.warning("%s lists no cluster, so this run ends here: name one there", settings.clusters)
