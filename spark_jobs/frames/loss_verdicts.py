@@ -117,7 +117,7 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
         control,
         outcome,
         category=F.coalesce(gravest, F.when(already, _already_class())),
-        cause=_cause(kind, breaks, found["outnumbering"], found["reason"]),
+        cause=_cause(kind, breaks, gravest, found["outnumbering"], found["reason"]),
         observed={
             "lost": F.coalesce(F.slice(losses["name"], 1, SHOWN), F.array().cast("array<string>")),
             "lost_count": F.coalesce(F.size(losses), F.lit(0)),
@@ -271,15 +271,27 @@ def _rejecting(by_placement: Column) -> Column:
     return F.when(worst["effective"] >= worst["rf"], headroom.cause()).otherwise(by_placement)
 
 
-def _cause(kind: str, breaks: Column, outnumbering: Column, reason: Column) -> Column:
+def _missing(gravest: Column, reason: Column) -> Column:
+    """The cause of what replicas that are missing today break; NULL if none are.
+
+    A loss breaks the writes of partitions that accept them now, and takes those offline that have a leader.
+    """
+    offline, under, at_min, fewer = (
+        base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated")
+    )
+    return (
+        F.when((reason == "today") & (gravest == "writes"), F.coalesce(at_min, fewer))
+        .when((reason == "today") & (gravest == "availability"), F.coalesce(under, fewer))
+        .otherwise(F.coalesce(offline, under, fewer))
+    )
+
+
+def _cause(kind: str, breaks: Column, gravest: Column, outnumbering: Column, reason: Column) -> Column:
     source = F.col("write_headroom_at_worst")["min_isr_source"]
     structural = sum(bit for name, bit in BITS.items() if name.startswith("structural_"))
     copies = structural - BITS["structural_writes"]
     by_placement = F.lit("placement" if kind == "rack" else "configuration:topic")
-    missing = F.coalesce(
-        *(base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "under_replicated")),
-        base.min_isr_cause(source),
-    )
+    missing = F.coalesce(_missing(gravest, reason), base.min_isr_cause(source))
     majority = F.concat(F.lit(f"{kind}:"), F.try_element_at(outnumbering, F.lit(1)), F.lit(HOLDS_MAJORITY))
     of_rack = F.lit(kind == "rack")
     one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & of_rack, "racks:1")
