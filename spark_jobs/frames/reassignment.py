@@ -7,7 +7,10 @@ from spark_jobs.frames.columns import certain, possible
 
 
 def cancel_harms() -> Column:
-    """Could the partition lose its leader, acks=all writes, or live replicas that would restore them, if it were cancelled?
+    """Could the partition lose its leader, acks=all writes, or live replicas that it needs for them, if it were cancelled?
+
+    It needs those that would restore writes, and those that are its headroom: without them the loss of one more broker stops
+    writes.
 
     Unknown counts as yes. False without a reassignment.
     """
@@ -15,7 +18,9 @@ def cancel_harms() -> Column:
     # A live replica that is being added still helps a partition that has too few without it.
     joins = F.exists("brokers", lambda b: F.array_contains("adding", b["broker"]) & possible(b["live"]))
     stops = (certain("enough") | joins) & ~certain(_enough())
-    return certain("reassigning") & (leads | ~certain(F.size(_remaining()) > 0) | stops)
+    added = F.exists("in_sync", lambda b: F.array_contains("adding", b["broker"]) & certain(b["live"]))
+    headroom = certain(added) & ~certain(F.size(_remaining()) > _minimum())
+    return certain("reassigning") & (leads | ~certain(F.size(_remaining()) > 0) | stops | headroom)
 
 
 def cancel_restores() -> Column:
@@ -29,5 +34,9 @@ def _remaining() -> Column:
 
 
 def _enough() -> Column:
-    # `rf` is the number of replicas that aren't being added.
-    return F.size(_remaining()) >= F.least(F.col("min_isr"), F.when(F.col("caps"), F.col("rf")))
+    return F.size(_remaining()) >= _minimum()
+
+
+def _minimum() -> Column:
+    """The effective min ISR once it is cancelled. `rf` is the number of replicas that aren't being added."""
+    return F.least(F.col("min_isr"), F.when(F.col("caps"), F.col("rf")))
