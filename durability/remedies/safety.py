@@ -35,6 +35,10 @@ NO_PLAN = {
 RUNNING_FIRST = (
     "First let the running reassignments of this cluster complete, or cancel them: the tool starts no other before"
 )
+MINIMUM_UNKNOWN = (
+    "First find out the topic's min.insync.replicas: replicas being added count before they are in sync, so a value above the"
+    " number of replicas would reject acks=all writes until then"
+)
 MISSING = object()
 CAPPED = (3, 7)
 """Since this release brokers enforce no more than the number of replicas (KAFKA-15583)."""
@@ -221,6 +225,8 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     if command.topic not in facts.planned:
         why = facts.without.get(command.topic, "none was made")
         return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
+    if target["minimum_unknown"]:
+        return MINIMUM_UNKNOWN
     pin = pinned(target, facts)
     lowered_to = _last_min_isr(before)
     if pin is not None and (lowered_to is None or lowered_to > pin):

@@ -318,6 +318,8 @@ def measures() -> dict[str, Column]:
 
     - `replicas_down`: the dead brokers that have replicas of the topic.
     - `leaders_unknown`: is it unknown for any partition whether it has a live leader?
+    - `minimum_unknown`: is min.insync.replicas unknown for a partition whose leader counts replicas that are being added? Since
+      3.7 it counts them (KAFKA-15583). Before, the minimum doesn't depend on replicas.
     - `most_replicas`: the largest number of replicas of a partition; NULL if unknown.
     - `losses_of_placed`: what the loss of each rack leaves of each partition's replicas, as they are placed (`racks.losses`).
     """
@@ -327,6 +329,7 @@ def measures() -> dict[str, Column]:
     return {
         "replicas_down": F.sort_array(F.array_distinct(down)),
         "leaders_unknown": F.bool_or(F.col("offline").isNull()),
+        "minimum_unknown": F.bool_or(F.col("min_isr").isNull() & possible("caps")),
         "most_replicas": F.when(F.bool_and(F.col("replica_count").isNotNull()), F.max("replica_count")),
         "losses_of_placed": F.sort_array(F.array_distinct(F.flatten(F.collect_set(rack_counts.losses(placed))))),
     }
@@ -367,6 +370,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "min_insync_replicas_enforced": min_isr["effective"],
         "default_min_insync_replicas": default_min_isr(plan),
         "smallest_led_isr": F.col("led_isr_least"),
+        "minimum_unknown": F.col("minimum_unknown"),
         "most_replicas": F.col("most_replicas"),
         "brokers": F.col("broker_count"),
         "racks_there": F.size("racks"),

@@ -43,6 +43,7 @@ def aims(topic: dict, copies: int, least: int | None, live: set[int], **other) -
         "min_insync_replicas_enforced": min(now, min(factors)),
         "highest_min_insync_replicas": now,
         "smallest_led_isr": min(led, default=None),
+        "minimum_unknown": False,
         "most_replicas": max(factors),
         "offline": sum(p["leader"] is None for p in topic["partitions"]),
         "replicas_down": sorted({b for p in topic["partitions"] for b in p["replicas"]} - live),
