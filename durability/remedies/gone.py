@@ -19,6 +19,8 @@ from durability.remedies.plans import Placement, folder
 PLAN, SCRIPT = "brokers+gone.json", "brokers+gone.sh"
 """Files beside the plans of topics. No name of a topic contains a plus."""
 THROTTLE = 50_000_000
+RATES = tuple(f"{side}.replication.throttled.rate" for side in ("leader", "follower"))
+"""A rate that an earlier reassignment left for leaders would slow the moves down, too."""
 ACLS, NO_AUTHORIZER = 'kafka-acls --bootstrap-server "$BOOTSTRAP" --list', "SecurityDisabledException"
 """Fails with this exception if the brokers have no authorizer. With one, Kafka leaves out topics that a principal may not
 describe, and nothing shows whether there are any: one with replicas on dead brokers alone is in no log dir that can be read."""
@@ -100,12 +102,12 @@ def _alone(facts: ClusterFacts) -> list[str]:
 
 def _throttles_stay(topics: str, brokers: str, facts: ClusterFacts) -> list[str]:
     """Lets the script name the throttles that stay if it ends before --verify deleted them. topics, brokers: joined by spaces."""
-    replicas, rate = "follower.replication.throttled.replicas", "follower.replication.throttled.rate"
+    replicas, rates = "follower.replication.throttled.replicas", listed(RATES)
     of_topics = lines(Config("topics", "$topic", ((replicas, None),)), facts)
-    of_brokers = lines(Config("brokers", "$broker", ((rate, None),)), facts)
+    of_brokers = lines(Config("brokers", "$broker", tuple((rate, None) for rate in RATES)), facts)
     return [
         "throttles_stay() {",
-        f'  echo "The script ended early. These throttles may stay: {replicas} of topics {topics}, {rate} of brokers {brokers}."',
+        f'  echo "The script ended early. Throttles may stay: {replicas} of topics {topics}, {rates} of brokers {brokers}."',
         '  echo "They slow replication down. Delete them when no reassignment runs:"',
         *(f"  echo 'for topic in {topics}; do {line}; done'" for line in of_topics),
         *(f"  echo 'for broker in {brokers}; do {line}; done'" for line in of_brokers),
@@ -122,7 +124,7 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
     topics = " ".join(dict.fromkeys(topic for topic, _, _ in gone.moves))
     targets = " ".join(map(str, sorted({b for _, _, replicas in gone.moves for b in replicas})))
     throttled = lines(Config("topics", "$topic", (("follower.replication.throttled.replicas", "'*'"),)), facts)
-    rate = lines(Config("brokers", "$broker", (("follower.replication.throttled.rate", str(THROTTLE)),)), facts)
+    rate = lines(Config("brokers", "$broker", tuple((rate, str(THROTTLE)) for rate in RATES)), facts)
     start, wait = lines(Reassign(topics, PLAN, None), facts)
     text = [
         "#!/bin/bash",

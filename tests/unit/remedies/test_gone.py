@@ -67,6 +67,7 @@ def test_the_script(facts, unregisters, server, tmp_path):
     assert ("kafka-cluster unregister" in text) is unregisters
     assert f"kafka-reassign-partitions {server}" in text and "--throttle" not in text
     assert "for topic in t u; do kafka-configs" in text and "for broker in 1 2 4 5; do kafka-configs" in text
+    assert f"--add-config {','.join(f'{rate}={gone.THROTTLE}' for rate in gone.RATES)}" in text
     assert json.loads(gone.written(ONE))["partitions"][1] == {"topic": "u", "partition": 1, "replicas": [4, 5]}
 
 
@@ -126,11 +127,12 @@ def test_before_2_6_the_script_looks_for_a_reassignment_in_zookeeper(tmp_path, s
 def test_a_script_that_ends_early_names_the_throttles_that_stay(tmp_path, fails, verified, said):
     done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", fails=fails, verified=verified)
     assert done.returncode == 1 and said in done.stdout and "unbound" not in done.stderr
-    assert "throttled.replicas of topics t u, follower.replication.throttled.rate of brokers 1 2 4 5." in done.stdout
+    rates = "leader.replication.throttled.rate, follower.replication.throttled.rate of brokers 1 2 4 5."
+    assert f"throttled.replicas of topics t u, {rates}" in done.stdout
     deletes = [line for line in done.stdout.splitlines() if line.endswith("; done")]
     assert [line.split("--delete-config ")[1] for line in deletes] == [
         "follower.replication.throttled.replicas; done",
-        "follower.replication.throttled.rate; done",
+        "leader.replication.throttled.rate,follower.replication.throttled.rate; done",
     ]
     assert "kafka-cluster" not in ran
 
