@@ -25,12 +25,21 @@ from durability.remedies.finding import Finding
 from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+WITHOUT_RESTART = "This sets it on the topic, without a restart:"
 
 
 def unclean_off(finding: Finding) -> Remedy:
-    """Switches unclean leader election off on the topic if it has an override, else cluster-wide."""
+    """Switches unclean leader election off on the topic if it has an override, else cluster-wide.
+
+    Before 1.1 the cluster's value takes a restart of every broker. ZooKeeper's controller reads the topic's own value at each
+    election.
+    """
+    of_topic = topic_setting(finding["resource"], UNCLEAN, "false")
     if finding["evidence"]["own"]:
-        return [Step(topic_setting(finding["resource"], UNCLEAN, "false"))]
+        return [Step(of_topic)]
+    facts = facts_of(finding)
+    if facts.before(1, 1) and lines(of_topic, facts):
+        return [Step(of_topic, (WITHOUT_RESTART,)), Step(cluster_setting(UNCLEAN, "false"))]
     return [Step(cluster_setting(UNCLEAN, "false"))]
 
 
