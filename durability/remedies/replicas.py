@@ -186,11 +186,9 @@ def health(finding: Finding) -> Remedy:
             back = _or_take_back(back, evidence, facts)
         if evidence["target"]["elr_at_risk"]:
             return elr.before(back, finding)
-        if finding["category"] != "under-min-isr" or evidence["growing"]:
+        if finding["category"] != "under-min-isr" or facts.led is False:
             return back
-        if facts.led is False:
-            return back
-        return [*back, *accept_writes(evidence["target"], finding["resource"])]
+        return [*back, *accept_writes(evidence["target"], finding["resource"], evidence["growing"])]
     if finding["category"] == "under-min-isr" and evidence["missing"]:
         return _minimum_first(finding)
     aims = evidence["target"]
@@ -236,12 +234,15 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None) -> tuple[st
     return tuple(sentences)
 
 
-def accept_writes(aims: target.Target, topic: str) -> Remedy:
-    """The change that accepts acks=all writes with the replicas that are in sync now; empty if there is none."""
-    return target.to_tier(aims, topic) or _meanwhile(aims)
+def accept_writes(aims: target.Target, topic: str, growing: bool = False) -> Remedy:
+    """The change that accepts acks=all writes with the replicas that are in sync now; empty if there is none.
+
+    growing: do writes wait only for replicas that are being added?
+    """
+    return target.to_tier(aims, topic) or _meanwhile(aims, growing)
 
 
-def _meanwhile(aims: target.Target) -> Remedy:
+def _meanwhile(aims: target.Target, growing: bool) -> Remedy:
     """The change that accepts acks=all writes before the replicas are back. It gives up copies, so no script does it."""
     left, now = aims["smallest_led_isr"], aims["min_insync_replicas_now"]
     if not left or now is None or left >= now:
@@ -249,11 +250,12 @@ def _meanwhile(aims: target.Target) -> Remedy:
     restore = (
         f"set it to {now} again" if aims["min_insync_replicas_source"] == "topic" else "delete the topic's own value"
     )
-    harm = target.harm_of_undo(aims, moved=False)
+    harm = None if growing else target.harm_of_undo(aims, moved=False)
     first = "Even with all replicas in sync, min.insync.replicas is above their number. " if harm else ""
+    when = "when the new replicas are in sync" if growing else "when the replicas are back"
     return advice(
         f"{first}If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"
-        f" {target.copies_in_words(left)}. To undo it, {restore}, {harm or 'when the replicas are back'}."
+        f" {target.copies_in_words(left)}. To undo it, {restore}, {harm or when}."
     )
 
 
