@@ -26,7 +26,7 @@ from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
-    from durability.apply.permissions import Asked
+    from durability.apply.permissions import Asked, Missing
     from durability.apply.record import Approval, Changes
     from durability.apply.run import Outcome
 
@@ -115,14 +115,31 @@ def _is_cluster_wide(content: Mapping[str, Any], kind: str) -> bool:
 
 def _missing(content: Mapping[str, Any], cluster: Asked) -> list[str]:
     """Which ACLs the principal of the Connection lacks, as far as the cluster says so."""
-    from durability.apply.permissions import listed, missing, needed
+    from durability.apply.permissions import listed
+
+    found = _permissions(content, cluster)
+    lacking = [f"missing: {text}" for text in listed(found.lacking)]
+    return [*lacking, *(f"unknown: {text}" for text in listed(found.unknown))] or ["The Connection has all of them."]
+
+
+def _permissions(content: Mapping[str, Any], cluster: Asked) -> Missing:
+    from durability.apply.permissions import missing, needed
 
     kinds = {step["kind"] for step in content["steps"]}
     acls = needed(kinds, cluster_wide=any(_is_cluster_wide(content, kind) for kind in kinds))
     topics = sorted({topic for step in content["steps"] for topic in step["topics"]})
-    found = missing(cluster, acls, topics)
-    lacking = [f"missing: {text}" for text in listed(found.lacking)]
-    return [*lacking, *(f"unknown: {text}" for text in listed(found.unknown))] or ["The Connection has all of them."]
+    return missing(cluster, acls, topics)
+
+
+def _check_permissions(content: Mapping[str, Any], cluster: Asked) -> None:
+    """Refused if the principal lacks an ACL that a step needs: the steps before it would be made, and then taken back."""
+    from durability.apply.permissions import listed
+
+    if lacking := listed(_permissions(content, cluster).lacking):
+        raise Refused(
+            f"plan {content['id']} isn't applied: the principal of the Connection lacks {'; '.join(lacking)}."
+            " Nothing was changed. Grant these ACLs, then clear the task `apply`"
+        )
 
 
 def changeable(settings: Settings, cluster: str, allows: Allows) -> Source:
@@ -222,6 +239,7 @@ def apply(
     What earlier plans left open on clusters with another Kafka id is given up first, as far as the approval names it.
 
     Refused for a plan that isn't the one that was approved, or isn't offered, and if the Connection doesn't allow changes.
+    Also refused if no step has begun and an ACL is missing.
     """
     from durability.apply import plan_files, recorded, run
     from durability.apply.kafka import connected
@@ -233,6 +251,8 @@ def apply(
     with connected(files.cluster, connect(str(found["connection"]))) as cluster:
         changes = application.changes()
         recorded.check_approved(files.cluster, files.cluster_id, kafka_id := cluster.read([]).cluster_id)
+        if not changes.state():
+            _check_permissions(content, cluster)
         given_up = recorded.give_up(changes, application.given_up, kafka_id)
         for text in given_up:
             say(text)

@@ -191,6 +191,39 @@ def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, conne
     assert "missing" not in body and "The Connection has all of them." in body
 
 
+def answering(kafka_id: str, denied: frozenset[Operation] = frozenset()) -> SimpleNamespace:
+    """A cluster with this id. denied: what its principal may not do with topic t."""
+    everything = frozenset(Operation)
+    return SimpleNamespace(
+        read=lambda topics: SimpleNamespace(cluster_id=kafka_id),
+        authorized=lambda topics: Authorized(everything, {"t": everything - denied}),
+    )
+
+
+def test_nothing_is_begun_without_the_acls_that_a_later_step_needs(settings, connected, monkeypatch):
+    calls = []
+    monkeypatch.setattr(run, "apply", lambda *arguments: calls.append(arguments) or run.Outcome())
+    one = made()
+    one.head["kafka_cluster_id"] = "k"
+    place = change.write(one, FACTS, settings.out)
+    application = remediate.Application(settings, applied.brief(change.read(place), place), "run", ANNA)
+    connected.answer = answering("k", frozenset({Operation.ALTER_CONFIGS}))
+
+    def apply():
+        remediate.apply(application, PARAMS | {"throttle": 10**6}, lambda name: {}, allowed, print)
+
+    with pytest.raises(
+        Refused, match=r"p1 isn't applied: .* lacks AlterConfigs on Topic t. Nothing was changed. Grant"
+    ):
+        apply()
+    assert not calls and not recorded.unfinished(settings.open_lake())
+    changes = application.changes()
+    with changes.claimed():
+        changes.begin("k", [])
+    apply()  # an earlier try has begun: it goes on, or takes back
+    assert len(calls) == 1
+
+
 def test_the_approved_plan_is_applied_to_its_cluster_with_the_throttle_of_the_form(settings, connected, monkeypatch):
     calls = []
 
@@ -205,7 +238,7 @@ def test_the_approved_plan_is_applied_to_its_cluster_with_the_throttle_of_the_fo
     plan = applied.brief(change.read(place), place)
     application = remediate.Application(settings, plan, "run", ANNA)
     params = PARAMS | {"throttle": 10**6}
-    connected.answer = SimpleNamespace(read=lambda topics: SimpleNamespace(cluster_id="k"))
+    connected.answer = answering("k")
     # Rows of a cluster that had the name before, and of this one.
     for name, kafka_id in (("p-old", "old"), ("p-own", "k"), ("p-unread", "old")):
         changes = remediate.Application(settings, {"cluster": CLUSTER, "plan": name}, "killed", None).changes()
