@@ -50,6 +50,9 @@ class Session:
         self._folder = OwnedFolder(prefix)
         self.folder = self._folder.path
         self._closed = False
+        self._guard = threading.Lock()
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._lifeline: int | None
         read, self._lifeline = os.pipe()
         watched = ",".join(str(pid) for pid in (os.getpid(), *_makes_above(os.getpid())))
         command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("watchdog.py"))]
@@ -101,6 +104,8 @@ class Session:
                 start_new_session=True,
             )
         # The mark is lost if the process sets its title.
+        with self._guard:
+            self._started = [child for child in self._started if child.returncode is None] + [process]
         self._say(process.pid)
         if self._closed:  # by another thread, after the watchdog may have searched
             process.kill()
@@ -115,17 +120,26 @@ class Session:
         if not self._say(CLOSE):  # do the watchdog's work here
             from durability.runtime import watchdog
 
-            watchdog.end_session(self.id, str(self.folder))
-        os.close(self._lifeline)
+            live = [child.pid for child in self._started if child.poll() is None]
+            watchdog.end_session(self.id, str(self.folder), leaders=live)
+        with self._guard:
+            if self._lifeline is not None:
+                os.close(self._lifeline)
+            self._lifeline = None
         self._watchdog.wait()
         self._folder.remove()
 
     def _say(self, number: int) -> bool:
-        """Write a number to the watchdog. Returns False if it was killed."""
-        try:
-            os.write(self._lifeline, RECORD.pack(number))
-        except BrokenPipeError:
-            return False
+        """Write a number to the watchdog. Returns False if it was killed, or if the session is closed."""
+        with (
+            self._guard
+        ):  # another thread may close the session, and the descriptor's number may then be another file's
+            if self._lifeline is None:
+                return False
+            try:
+                os.write(self._lifeline, RECORD.pack(number))
+            except BrokenPipeError:
+                return False
         return True
 
     def __enter__(self) -> Session:

@@ -88,20 +88,31 @@ def main(session: str, watched: list[int], folder: str) -> None:
     while not ended:
         for descriptor, _ in poll.poll():
             if descriptor in leaders:
-                # Its id may be given to another process now.
+                leader = leaders.pop(descriptor)
                 poll.unregister(descriptor)
                 os.close(descriptor)
-                del leaders[descriptor]
+                # Its id is given to no other process while one is in its POSIX session.
+                left = (_registered(poll, pid) for pid in family(leader))
+                if member := next(filter(None, left), None):
+                    leaders[member] = leader
             elif descriptor != lifeline:
                 ended = True
             elif (started := _next(lifeline)) == CLOSE:
                 ended = in_order = True
             elif number := _registered(poll, started):
                 leaders[number] = started
+    # Processes that the owner started just before it ended.
+    while not in_order and _readable(lifeline) and (started := _next(lifeline)) != CLOSE:
+        if number := _registered(poll, started):
+            leaders[number] = started
     owner = watched[0]
     # If only a `make` died, the owner is still alive and has to end, too.
     also = () if in_order or os.getppid() != owner else (owner,)
     end_session(session, folder, also, leaders.values())
+
+
+def _readable(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 def _next(lifeline: int) -> int:
@@ -111,10 +122,10 @@ def _next(lifeline: int) -> int:
 
 
 def _registered(poll: select.poll, pid: int) -> int | None:
-    """A descriptor of the process that `poll` reports when the process ends; None if it has ended."""
+    """A descriptor of the process that `poll` reports when the process ends; None if there is none: the process has ended."""
     try:
         descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    except OSError:
         return None
     poll.register(descriptor, select.POLLIN)
     return descriptor

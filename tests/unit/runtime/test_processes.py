@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from durability.errors import Refused
 from durability.runtime import processes, watchdog
 
 SCRIPT = textwrap.dedent(
@@ -140,6 +141,29 @@ def test_close_works_without_the_watchdog() -> None:
     session.close()
     assert child.wait(60) == -signal.SIGTERM
     assert not session.folder.exists()
+
+
+def test_nothing_is_started_in_a_closed_session(tmp_path: Path) -> None:
+    session = processes.Session("durability-test-")
+    session.close()
+    note = tmp_path / "note"
+    # The file may get the number of the closed pipe.
+    with note.open("wb"), pytest.raises(Refused, match="its session is closed"):
+        session.popen(["/bin/sleep", "600"], log=tmp_path / "log", cwd=tmp_path)
+    assert note.read_bytes() == b""
+    wait_for(lambda: not processes_of(tmp_path), "what was started is gone")
+
+
+def test_what_a_leader_leaves_goes_with_the_session() -> None:
+    code = "import subprocess; print(subprocess.Popen(['/bin/sleep','600'], env={}, stdout=subprocess.DEVNULL).pid, flush=True)"
+    with processes.Session("durability-test-") as session:
+        log = session.folder / "log"
+        leader = session.popen([sys.executable, "-c", code], log=log)
+        assert leader.wait(60) == 0
+        left = int(log.read_text())
+        assert watchdog.family(leader.pid) == [left]
+        time.sleep(0.5)  # the watchdog has learnt of the leader's end
+    wait_for(lambda: not watchdog._alive(left), "its child is gone")
 
 
 def test_an_inner_session_outlives_neither_its_owner_nor_disturbs_the_outer() -> None:
