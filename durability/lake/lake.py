@@ -347,10 +347,19 @@ class Lake:
         old = sorted(files.listed(self._sent), key=lambda entry: entry.mtime)[:-SENT]
         files.remove(f"{self._sent}/{entry.base_name}" for entry in old)
 
-    def forget_sent(self, name: str) -> None:
-        """Undo `remember_sent`."""
-        if self.was_sent(name):
-            self._tables.files.remove([f"{self._sent}/{name}"])
+    def is_owed(self, name: str) -> bool:
+        """Whether a message of this name could not be sent, and none was sent since."""
+        return self._tables.files.exists(self._owed(name))
+
+    def remember_owed(self, name: str, owed: bool) -> None:
+        """Record that a message of this name could not be sent, or that one was sent since. name: letters and digits."""
+        if owed:
+            self._tables.files.write_text(self._owed(name), "")
+        elif self.is_owed(name):
+            self._tables.files.remove([self._owed(name)])
+
+    def _owed(self, name: str) -> str:
+        return f"{self._tables.files.warehouse}/_owed/{name}"
 
     @property
     def _sent(self) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 from durability.addresses import is_loopback
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
-from durability.policy import load_clusters, load_policy
+from durability.policy import fleet_name, load_clusters, load_policy
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary, counted
 
@@ -121,24 +122,25 @@ def _tell(
 ) -> str | None:
     """What happened to the digest of a team, or of the fleet; None if it has no channel. Errors are logged without secrets."""
     whose = f"the digest of team {team}" if team else "the digest"
+    owed = _owed(settings, team)
     try:
         channel = webhook(team)
         if channel is None or (team and team not in read().teams and not read().missing(team)):
             return None
-        return _send(settings.open_lake(), read(), team, channel, findings, log)
+        return _send(settings.open_lake(), read(), team, channel, findings, owed, log)
     except ModuleNotFoundError as error:
         log.error("%s could not be sent: %s isn't installed; it comes with the extra 'airflow'", whose, error.name)
     except Exception as error:
         log.error("%s could not be sent: %s", whose, error if isinstance(error, AuditError) else type(error).__name__)
+    _owe(settings, owed, log)
     return FAILED
 
 
-def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findings: Path, log: Any) -> str:
-    """Send one digest, unless it was sent before or has no news. Returns what happened."""
+def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findings: Path, owed: str, log: Any) -> str:
+    """Send one digest, unless it was sent before or has no news. Returns what happened. owed: the name of `_owed`."""
     from durability.report.text import digest, slack
 
-    owed = _owed(team)
-    late = lake.was_sent(owed)
+    late = lake.is_owed(owed)
     if not channel.unchanged and not digests.has_news(team) and not late:
         return "nothing changed"
     page = findings.with_name("report.html")
@@ -146,15 +148,12 @@ def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findi
     name = _name(digests.run["id"], [team, message] if team else message)
     if lake.was_sent(name):
         return "sent before"
-    try:
-        slack.send(channel.url, digest.after_a_failure(message) if late else message)
-    except AuditError:
-        _owe(lake, owed, log)
-        raise
+    slack.send(channel.url, digest.after_a_failure(message) if late else message)
     said = "sent"
     try:
+        # In this order: if the step is killed in between, no digest is owed that was sent.
+        lake.remember_owed(owed, False)
         lake.remember_sent(name)
-        lake.forget_sent(owed)
     except AuditError as error:
         log.warning("the digest is sent, but the lake can't remember that, so this step would send it again: %s", error)
     if _crosses_the_network_unencrypted(channel.url):
@@ -164,17 +163,22 @@ def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findi
     return said
 
 
-def _owed(team: str | None) -> str:
-    """The name under which the lake records that a channel's digest could not be sent."""
-    return f"owed{hashlib.sha256((team or '').encode()).hexdigest()}"
+def _owed(settings: Settings, team: str | None) -> str:
+    """The name under which the lake records that a digest of the fleet, or of a team in it, could not be sent."""
+    fleet = None
+    # A wrong clusters file is reported elsewhere.
+    with suppress(AuditError):
+        fleet = fleet_name(settings.clusters) if settings.clusters and not settings.topology else None
+    return hashlib.sha256(json.dumps([fleet, team]).encode()).hexdigest()
 
 
-def _owe(lake: Any, name: str, log: Any) -> None:
-    """Record that a digest with news was not sent. In the next run its news persist, and would otherwise be in no digest."""
+def _owe(settings: Settings, name: str, log: Any) -> None:
+    """Record that a digest was not sent. In the next run its news persist, and would otherwise be in no digest."""
     try:
-        lake.remember_sent(name)
-    except AuditError as error:
-        log.warning("the lake can't remember that, so the next digest may not have this run's news: %s", error)
+        settings.open_lake().remember_owed(name, True)
+    except Exception as error:
+        why = error if isinstance(error, AuditError) else type(error).__name__
+        log.warning("the lake can't remember that, so the next digest may not have this run's news: %s", why)
 
 
 def _summary(outcomes: list[str]) -> str:

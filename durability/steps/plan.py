@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-from durability.errors import BadInput
 from durability.steps import sources
 from durability.steps.settings import NIGHTLY, SIZES_SINCE, SNAPSHOT_KINDS, Settings
 from durability.steps.sources import Source
@@ -19,7 +18,7 @@ def plan(
 ) -> list[list[Source]]:
     """The sources in at most `groups` groups (`durability.steps.sources`). Empty if the clusters file lists no cluster.
 
-    scheduled: nobody waits for this run. Then a wrong inventory file is a warning, and later a finding: other programs write
+    scheduled: no user waits for this run. Then a wrong inventory file is a warning, and later a finding: other programs write
     these files, and no cluster should miss its audit for one of them.
 
     Tables are created here, once, because tasks that create them concurrently would fail.
@@ -37,8 +36,7 @@ def plan(
     policy = load_policy(settings.policy)
     load_waivers(settings.waivers)
     documents = settings.topology
-    if kind == NIGHTLY and not documents:
-        _check_inventories(settings, scheduled)
+    warnings = _check_inventories(settings, scheduled) if kind == NIGHTLY and not documents else []
     listed = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
     lake = settings.open_lake()
     lake.ensure()
@@ -50,19 +48,22 @@ def plan(
     what = str(listed[0]["name"]) if documents else counted(len(listed), "cluster")
     summary.text = f"{what}, policy {policy.name}"
     if warning := lake.without_tls():
+        warnings.append(warning)
+    for warning in warnings:
         log.warning("%s", warning)
         summary.text += f". Warning: {warning}"
     return sources.partition_into_groups(listed, before, groups)
 
 
-def _check_inventories(settings: Settings, scheduled: bool) -> None:
+def _check_inventories(settings: Settings, scheduled: bool) -> list[str]:
+    """The problems of the fleet's inventory files, if the run is scheduled. Else raises BadInput for the first one."""
     from durability.collect import inventory
     from durability.policy import load_inventory
+    from durability.policy.inventory import MSK
 
-    for source in load_inventory(settings.clusters):
-        try:
-            inventory.check([source])
-        except BadInput as error:
-            if not scheduled:
-                raise
-            log.warning("the audit goes on without the inventory %s: %s", source.name, error)
+    sources = load_inventory(settings.clusters)
+    if not scheduled:
+        inventory.check(sources)
+        return []
+    read = inventory.read([source for source in sources if source.kind != MSK])
+    return [f"inventory {listing.source.name} can't be used: {listing.problem}" for listing in read if listing.problem]

@@ -149,7 +149,7 @@ def payload(
 
 def after_a_failure(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message of `payload` that also says that an earlier one could not be sent."""
-    said = "A digest before this one could not be sent. What was new in it is among what persists."
+    said = "A digest before this one could not be sent. Failures that were new in it and still exist are listed here."
     header, *rest = message["blocks"]
     return {**message, "blocks": [header, {"type": "section", "text": {"type": "mrkdwn", "text": said}}, *rest]}
 

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from durability.errors import AuditError, Unreachable
+from durability.errors import AuditError, Refused, Unreachable
 from durability.plan.plan import PolicyPart
 from durability.report.text import slack
 from durability.steps.notify import Webhook, notify, webhook_from_environment
@@ -145,11 +145,35 @@ def test_a_digest_that_could_not_be_sent_is_made_up_for_by_the_next_run(lake, tm
         return summary.text
 
     assert [night(1, "new"), night(2, "persisting")] == ["failed, see the log"] * 2
+    for number in range(120):  # what else was sent since
+        lake.remember_sent(f"other{number}")
     down = False
+    settings = of(lake)
+    settings.clusters = tmp_path / "others.yaml"
+    settings.clusters.write_text(
+        "format: durability-clusters/1\nfleet: others\nclusters: [{id: us, connection: kafka_us}]\n"
+    )
+    summary = StepSummary()
+    notify(settings, tmp_path / "findings.json", fleet("https://chat.example/others"), logging.getLogger("t"), summary)
+    assert summary.text == "nothing changed", "another fleet in the same lake owes nothing"
     assert night(3, "persisting") == "sent"
-    assert "could not be sent" in sent[0] and "*Persisting: 1 finding*" in sent[0]
+    assert len(sent) == 1 and "could not be sent" in sent[0] and "*Persisting: 1 finding*" in sent[0]
     assert [night(3, "persisting"), night(4, "persisting")] == ["nothing changed"] * 2
     assert night(5, "new") == "sent" and "could not be sent" not in sent[1]
+
+
+def test_a_digest_is_owed_also_if_its_connection_is_wrong(lake, tmp_path, monkeypatch):
+    sent = []
+    monkeypatch.setattr(slack, "send", lambda url, payload: sent.append(json.dumps(payload)))
+
+    def night(change: str, channel) -> str:
+        written([finding("orders", "replication-factor", change=change)], tmp_path, run_id=change)
+        summary = StepSummary()
+        notify(of(lake), tmp_path / "findings.json", channel, logging.getLogger("t"), summary)
+        return summary.text
+
+    assert night("new", Mock(side_effect=Refused("report_url: isn't an address"))) == "failed, see the log"
+    assert night("persisting", fleet("https://chat.example/fleet")) == "sent" and "could not be sent" in sent[0]
 
 
 OWNED = """\
