@@ -218,8 +218,23 @@ def _unknown(
         said.append(f"Drill of {one['cluster']} at {one['seen_at']}: nothing was compared.")
     if found["objectives"]["found"] is None:
         said.append(f"Time one failure away from harm: {found['objectives']['reason']}.")
+    elif not found["objectives"]["found"]:
+        said.append("Time one failure away from harm: it was not counted in the period.")
+    else:
+        said += _uncounted(found["objectives"])
     if not found["pulses"]:
         said.append("Pulses: the lake has none in the period, so what happened between nights isn't known.")
+    return said
+
+
+def _uncounted(objectives: Mapping[str, Any]) -> list[str]:
+    """What isn't in the time one failure away from harm."""
+    said = []
+    if clusters := objectives["uncounted"]:
+        said.append(f"{joined(clusters, NAMED)}: time one failure away from harm was not counted.")
+    if tiers := objectives["other_tiers"]:
+        named = joined(tiers, NAMED)
+        said.append(f"Time one failure away from harm: no run has a record of tier {named}, so it isn't counted.")
     return said
 
 

@@ -187,6 +187,9 @@ OBJECTIVES = Object(
         "found": Member(ListOf(OBJECTIVE), nullable=True, about="null: `reason` says why"),
         "reason": OPTIONAL_TEXT,
         "uncounted": Member(ListOf(Text()), about="clusters that are in no number"),
+        "other_tiers": Member(
+            ListOf(Text()), about="tiers that no run of the period has a record of; they are in no number"
+        ),
     },
 )
 PERIOD = Object(
