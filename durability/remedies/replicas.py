@@ -237,7 +237,7 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None) -> tuple[st
 def accept_writes(aims: target.Target, topic: str, growing: bool = False) -> Remedy:
     """The change that accepts acks=all writes with the replicas that are in sync now; empty if there is none.
 
-    growing: do writes wait only for replicas that are being added?
+    growing: do writes of a partition wait for replicas that are being added?
     """
     return target.to_tier(aims, topic) or _meanwhile(aims, growing)
 
@@ -252,7 +252,7 @@ def _meanwhile(aims: target.Target, growing: bool) -> Remedy:
     )
     harm = None if growing else target.harm_of_undo(aims, moved=False)
     first = "Even with all replicas in sync, min.insync.replicas is above their number. " if harm else ""
-    when = "when the new replicas are in sync" if growing else "when the replicas are back"
+    when = "when all replicas are in sync, new ones included" if growing else "when the replicas are back"
     return advice(
         f"{first}If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"
         f" {target.copies_in_words(left)}. To undo it, {restore}, {harm or when}."

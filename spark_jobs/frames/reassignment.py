@@ -18,8 +18,8 @@ def cancel_harms() -> Column:
     # A live replica that is being added still helps a partition that has too few without it.
     joins = F.exists("brokers", lambda b: F.array_contains("adding", b["broker"]) & possible(b["live"]))
     stops = (certain("enough") | joins) & ~certain(_enough())
-    added = F.exists("in_sync", lambda b: F.array_contains("adding", b["broker"]) & certain(b["live"]))
-    headroom = certain(added) & ~certain(F.size(_remaining()) > _minimum())
+    added = F.exists("in_sync", lambda b: F.array_contains("adding", b["broker"]) & possible(b["live"]))
+    headroom = possible("enough") & certain(added) & ~certain(F.size(_remaining()) > _minimum())
     return certain("reassigning") & (leads | ~certain(F.size(_remaining()) > 0) | stops | headroom)
 
 
