@@ -153,8 +153,10 @@ def _clusters(
         return {}
     snapshots = In("attempt_id", set(wanted))
     brokers = defaultdict(list)
-    for row in lake.scan(BROKERS, snapshots, columns=("attempt_id", "broker", "rack", "live", "log_dirs")).to_pylist():
-        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], has_room(row["log_dirs"])))
+    columns = ("attempt_id", "broker", "rack", "live", "log_dirs", "offline_log_dirs")
+    for row in lake.scan(BROKERS, snapshots, columns=columns).to_pylist():
+        room = has_room(row["log_dirs"], row["offline_log_dirs"])
+        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], room))
     load: defaultdict[str, Counter[int]] = defaultdict(Counter)
     current: defaultdict[str, defaultdict[str, list[Partition]]] = defaultdict(lambda: defaultdict(list))
     for part in lake.parts(PARTITION_ROWS, snapshots, columns=OF_PARTITIONS):

@@ -59,17 +59,19 @@ class Broker:
     room: bool = True
 
 
-def has_room(log_dirs: Sequence[Mapping[str, Any]] | None) -> bool:
+def has_room(log_dirs: Sequence[Mapping[str, Any]] | None, offline: int | None = None) -> bool:
     """Has no log dir failed, and has each at least FREE of its disk left, as far as brokers say (KIP-827)?
 
     Kafka puts a new replica into the log dir with the fewest partitions, whatever room it has. A full disk stops the log dir.
 
+    offline: how many log dirs are offline. A document may state their number alone.
+
     >>> has_room(None), has_room([{"error": None, "total_bytes": 100, "usable_bytes": 30}])
     (True, True)
-    >>> has_room([{"error": None, "total_bytes": 100, "usable_bytes": 3}])
-    False
+    >>> has_room([{"error": None, "total_bytes": 100, "usable_bytes": 3}]), has_room(None, 1)
+    (False, False)
     """
-    return not any(
+    return not offline and not any(
         d["error"]
         or (d["total_bytes"] and d["usable_bytes"] is not None and d["usable_bytes"] < FREE * d["total_bytes"])
         for d in log_dirs or ()

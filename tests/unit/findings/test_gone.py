@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -51,6 +52,15 @@ def test_without_a_broker_that_is_down_no_partition_is_read():
     facts = Facts(document("topic replicas\na 1,2", brokers="1:a 2:b", cluster="eu"))
     del facts.tables[PARTITIONS.name]
     assert BROKERS.name in facts.tables and gone.make(facts, RUN) == {}
+
+
+def test_a_broker_with_a_failed_disk_gets_no_replica():
+    """A document may state the number of offline log dirs alone."""
+    assert all(4 in replicas for _, _, replicas in gone.make(Facts(DRAWN), RUN)["eu"].moves)
+    for broker in (failed := copy.deepcopy(DRAWN))["brokers"]:
+        if broker["id"] == 4:
+            broker["offline_log_dirs"] = 1
+    assert all(4 not in replicas for _, _, replicas in gone.make(Facts(failed), RUN)["eu"].moves)
 
 
 @pytest.mark.parametrize(("provider", "planned"), [("aiven", []), ("msk-express", []), ("msk", []), ("other", ["eu"])])
