@@ -64,8 +64,10 @@ def advice(gone: Gone) -> str:
     """What the finding says of the script."""
     noun, verb = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
     more = "1 more stays" if gone.left == 1 else f"{gone.left:,} more stay"
+    moving = "a reassignment is running there, " if gone.running else ""
     stay = (
-        f" {more}: no live replica is in sync, the live brokers don't suffice, the topic has observers, or one run plans no more."
+        f" {more}: {moving}no live replica is in sync, the live brokers don't suffice, the topic has observers, or one run plans"
+        " no more."
         if gone.left
         else ""
     )

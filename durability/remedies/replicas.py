@@ -19,13 +19,14 @@ CANCEL_HARMS = (
     "Don't cancel the reassignment: without the replicas being added, too few live replicas are in sync, and the partition can"
     " lose its leader or its writes."
 )
+CANCEL = "Or cancel the reassignment, and so give up its new replicas: they count in the effective minimum already."
 CANCEL_FILE = (
     'To cancel it, run the tool with --cancel and a file that names the partitions with "replicas": []. This also removes the'
     " throttle: add --preserve-throttles while other reassignments run. Don't use the file that started it if that names a broker"
     " that is down: the tool then waits for it, fails, and leaves throttles."
 )
 
-NO_LEADER = WORDED["no-leader"]
+NO_LEADER, REASSIGNMENT = WORDED["no-leader"], "reassignment"
 OBSERVERS = WORDED["observers"]
 SEE_OBSERVERS = (
     "Compare the ISR with confluent.placement.constraints. Observers are out of the ISR by design. If another replica is missing"
@@ -53,6 +54,14 @@ THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
 CONTROLLERS_FIRST = (
     "First bring back a majority of the controllers: without it no leader is elected and no replica is moved"
 )
+COMPLETE = (
+    "Let the reassignment complete. If its new replicas don't catch up, find why: load, disk, network, a throttle that is too"
+    " low. This lists it:"
+)
+LEAVING = (
+    "The replicas that are down leave with a running reassignment. If their broker is gone for good, let the reassignment"
+    " complete: it needs no replica that it removes."
+)
 DISK = re.compile(rf"broker:(\d+) {WORDED['disk-offline']}")
 BROKER, RACK = re.compile(r"broker:(\d+) down"), re.compile(r"rack:(.+) down")
 SHOWN = 10
@@ -64,8 +73,11 @@ NO_HEADROOM_WANTED = (
 )
 
 
-def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
-    """The remedy for a short ISR, by its cause."""
+def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False) -> Remedy:
+    """The remedy for a short ISR, by its cause.
+
+    leaving: does a running reassignment remove all replicas that are down?
+    """
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
     if (down or disks) and _provided(facts):
@@ -81,7 +93,8 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
             who, it = ("broker ", "it") if len(failed) == 1 else ("brokers ", "them")
             start += f", and replace the failed disks of {listed(failed, who)}: restart {it} when the others are back in sync"
         begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. {THEN_NONE}",))
-        return [begin, *(advice(kept) if kept else ()), *advice(_gone_for_good(facts))]
+        for_good = LEAVING if leaving else _gone_for_good(facts)
+        return [begin, *(advice(kept) if kept else ()), *advice(for_good)]
     if disks:
         brokers = [int(broker) for broker in DISK.findall(causes)]
         return advice(disk_copies.replaced(f"Replace the disk ({causes})", "restart the broker", facts, brokers))
@@ -89,6 +102,9 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
         return advice(SEE_OBSERVERS)
     if causes == "unreadable":
         return advice("Let the auditor read the partition's replicas, then audit again")
+    if causes == REASSIGNMENT:
+        # kafka-topics takes no partition for under-replicated that misses only replicas being added.
+        return [Step(UNDER_REPLICATED if facts.before(2, 6) else RUNNING, (COMPLETE,))]
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
 
@@ -173,7 +189,7 @@ def health(finding: Finding) -> Remedy:
     if finding["cause"] == NO_LEADER:
         return elect(finding["resource"], evidence["electable"], facts)
     if evidence["shrunk"]:
-        back = bring_back(finding["cause"], facts)
+        back = bring_back(finding["cause"], facts, evidence["leaving"])
         if evidence.get("electable"):
             # Others are missing their brokers. These are missing an election.
             back = [*elect(finding["resource"], evidence["electable"], facts), *back]
@@ -181,14 +197,16 @@ def health(finding: Finding) -> Remedy:
             waits = OUTDATED.format(named(evidence["outdated"]))
             back = [Step(about=(waits, *((f"Only then: {MOVE_CONTROLLER}",) if facts.kraft is False else ()))), *back]
         if evidence.get("first") and not _provided(facts):
-            back = [Step(about=_order(evidence["first"], evidence["unclean"])), *back]
-        if finding["category"] == "under-min-isr":
-            back = _or_take_back(back, evidence, facts)
-        if evidence["target"]["elr_at_risk"]:
-            return elr.before(back, finding)
+            back = [Step(about=_order(evidence["first"], evidence["unclean"], facts.led is not False)), *back]
         if finding["category"] != "under-min-isr" or facts.led is False:
-            return back
-        return [*back, *accept_writes(evidence["target"], finding["resource"], evidence["growing"])]
+            return elr.before(back, finding) if evidence["target"]["elr_at_risk"] else back
+        if evidence["cancel_harms"]:
+            back = [*back, Step(about=(CANCEL_HARMS,))]
+        cancel = _cancel(evidence, facts)
+        if evidence["target"]["elr_at_risk"]:
+            return elr.before([*back, *cancel], finding)
+        # A lower minimum and a cancelled reassignment guarantee the same now, but only the first ends with all replicas.
+        return [*back, *accept_writes(evidence["target"], finding["resource"], evidence["growing"]), *cancel]
     if finding["category"] == "under-min-isr" and evidence["missing"]:
         return _minimum_first(finding)
     aims = evidence["target"]
@@ -212,25 +230,42 @@ def _provided(facts: ClusterFacts) -> bool:
     return providers.refusal(facts.provider, providers.FILES) is not None
 
 
-def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None) -> tuple[str, ...]:
-    """Which brokers start before others, and what happens if they don't.
+def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) -> tuple[str, ...]:
+    """Which brokers start before others, and what happens if they don't. With unclean leader election off, any order is safe.
 
     first: `brokers` that have all acknowledged records, and the offline `partitions` whose other replicas may lack some.
-    unclean: is unclean leader election on? None: unknown.
+    unclean: is unclean leader election on? None: unknown. led: may a controller lead, so that a setting can be changed?
 
-    >>> _order([{"brokers": [3], "partitions": [0, 4]}], True)  # doctest: +NORMALIZE_WHITESPACE
+    >>> _order([{"brokers": [3], "partitions": [0, 4]}], True, led=False)  # doctest: +NORMALIZE_WHITESPACE
     ('Start broker 3 before the other replicas of partitions 0, 4: these may lack acknowledged records.',
      'Unclean leader election is on: if another replica starts first, it leads, and the records that it lacks are deleted.')
+    >>> _order([{"brokers": [2, 3], "partitions": [1]}], False, led=True)  # doctest: +NORMALIZE_WHITESPACE
+    ('Until one of brokers 2, 3 is up, partition 1 stays offline: the other replicas may lack acknowledged records.',
+     'Unclean leader election is off, so the brokers may start in any order: no other replica leads before.')
     """
     sentences = []
     for found in first:
-        who = listed(found["brokers"], "broker " if len(found["brokers"]) == 1 else "brokers ")
-        sentences.append(
-            f"Start {who} before the other replicas of {named(found['partitions'])}: these may lack acknowledged records."
-        )
+        brokers, partitions = found["brokers"], named(found["partitions"])
+        who = listed(brokers, "broker " if len(brokers) == 1 else "brokers ")
+        if unclean is False:
+            until = who if len(brokers) == 1 else f"one of {who}"
+            stay = "stays" if len(found["partitions"]) == 1 else "stay"
+            sentences.append(
+                f"Until {until} is up, {partitions} {stay} offline: the other replicas may lack acknowledged records."
+            )
+        else:
+            sentences.append(
+                f"Start {who} before the other replicas of {partitions}: these may lack acknowledged records."
+            )
+    if unclean is False:
+        off = "Unclean leader election is off, so the brokers may start in any order: no other replica leads before."
+        return (*sentences, off)
     on = "Unclean leader election is on: if" if unclean else "If unclean leader election is on and"
-    if unclean is not False:
-        sentences.append(f"{on} another replica starts first, it leads, and the records that it lacks are deleted.")
+    sentences.append(f"{on} another replica starts first, it leads, and the records that it lacks are deleted.")
+    if led:
+        sentences.append(
+            "Or first set unclean.leader.election.enable=false on the topic: then the brokers may start in any order."
+        )
     return tuple(sentences)
 
 
@@ -259,21 +294,15 @@ def _meanwhile(aims: target.Target, growing: bool) -> Remedy:
     )
 
 
-def _or_take_back(back: Remedy, evidence: Mapping[str, Any], facts: ClusterFacts) -> Remedy:
-    """Adds what is to be known of cancelling: a reassignment that adds replicas raises the effective min ISR (seen on 4.3.1).
+def _cancel(evidence: Mapping[str, Any], facts: ClusterFacts) -> Remedy:
+    """How to cancel a reassignment that adds replicas: these raise the effective min ISR (seen on 4.3.1).
 
     evidence: `cancel_harms`: would cancelling harm a partition? `growing`: would it restore the writes of one?
 
-    Before 2.6 the tool can't cancel. Without a controller nothing can be cancelled.
+    Before 2.6 the tool can't cancel.
     """
-    if facts.led is False:
-        return back
-    if evidence["cancel_harms"]:
-        return [*back, Step(about=(CANCEL_HARMS,))]
-    if not evidence["growing"]:
-        return back
-    cancel = "Or cancel the reassignment: replicas being added count already."
-    return [*back, Step(RUNNING, (cancel, CANCEL_FILE))] if not facts.before(2, 6) else back
+    offered = evidence["growing"] and not evidence["cancel_harms"] and not facts.before(2, 6)
+    return [Step(about=(CANCEL, CANCEL_FILE))] if offered else []
 
 
 def isr_racks(finding: Finding) -> Remedy:

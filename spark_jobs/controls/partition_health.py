@@ -62,6 +62,7 @@ def measures() -> dict[str, Flagged]:
             f"{name}_blocking": Flagged(
                 found, lambda flagged: F.array_sort(F.array_distinct(F.flatten(each(flagged, "blocking"))))
             ),
+            f"{name}_leaving": Flagged(found, _leaving),
             f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
         if category == "under-min-isr":
@@ -71,6 +72,12 @@ def measures() -> dict[str, Flagged]:
             columns["electable"] = base.partition_ids(found & causes.electable())
             columns["outdated_leader"] = base.partition_ids(found & causes.outdated_leader())
     return columns
+
+
+def _leaving(flagged: Column) -> Column:
+    """Do running reassignments remove all replicas that are down?"""
+    leaving = each(flagged, "leaving")
+    return (F.size(leaving) > 0) & F.forall(leaving, lambda removed: removed)
 
 
 def _first(flagged: Column) -> Column:
@@ -136,6 +143,7 @@ def _of_category(category: str) -> Column:
             "shrunk": shrunk,
             "missing": base.dominant(f"{name}_causes"),
             "growing": F.col("growing"),
+            "leaving": F.col(f"{name}_leaving"),
             "cancel_harms": F.size("cancel_harms") > 0,
             "target": F.col(target.TARGET),
             **({name: F.col(column) for name, column in OF_OFFLINE.items()} if offline else {}),

@@ -89,7 +89,7 @@ def live_members(facts: DataFrame) -> DataFrame:
     controller after broker.session.timeout.ms, unless the quorum has lost its majority. Without a leader the ISR is used
     unchanged, because its last members stay in it when they fail.
 
-    `starts_first`: see `_starts_first`.
+    `starts_first`, `leaving`: see `_starts_first`, `_leaving`.
     """
     offline = F.when(F.col("leader").isNull(), True).otherwise(~F.col("leading")["live"])
     offline = F.when(F.col("diskless"), False).when(F.col("leader_known"), offline)
@@ -99,6 +99,7 @@ def live_members(facts: DataFrame) -> DataFrame:
         offline.alias("offline"),
         F.when(possible(~offline), dead).alias("dead_in_isr"),
         F.when(offline, _starts_first()).alias("starts_first"),
+        F.when(~offline, _leaving()).alias("leaving"),
     )
     without = F.filter("isr", lambda id: ~F.array_contains("dead_in_isr", id))
     return found.withColumn("live_isr", F.when(F.size("dead_in_isr") > 0, without).otherwise(F.col("isr")))
@@ -115,6 +116,12 @@ def _starts_first() -> Column:
     up = F.filter("brokers", lambda b: certain(b["live"]))["broker"]
     others = F.exists("brokers", lambda b: possible(~b["live"]) & ~F.array_contains(copies, b["broker"]))
     return F.when((F.size(copies) > 0) & ~F.arrays_overlap(copies, up) & others, F.sort_array(copies))
+
+
+def _leaving() -> Column:
+    """Does a running reassignment remove all replicas of a partition that are down? NULL if none is down."""
+    down = F.filter("brokers", lambda b: certain(~b["live"]))
+    return F.when(F.size(down) > 0, F.forall(down, lambda b: certain(F.array_contains("removing", b["broker"]))))
 
 
 def shape(facts: DataFrame) -> DataFrame:

@@ -236,8 +236,15 @@ def test_brokers_without_racks_are_not_restarted_without_a_controller():
 
 def test_without_a_controller_no_reassignment_is_cancelled():
     halted, led = ClusterFacts(led=False), ClusterFacts(led=True)
-    back = bring_back("broker:3 down", halted)
-    assert replicas._or_take_back(back, False, halted) == back
+    growing = {
+        "growing": True,
+        "cancel_harms": False,
+        "shrunk": True,
+        "target": {"elr_at_risk": False},
+        "leaving": False,
+    }
+    stops = {"category": "under-min-isr", "cause": "broker:3 down", "resource": "t", "evidence": growing}
+    assert "--cancel" not in render(replicas.health(stops | {KEY: halted}), halted)
     stuck = {"observed": {"stuck": ["t-0"], "reassigning": 1, "throttled_brokers": [], "throttled_topics": []}}
     finding = {**stuck, "evidence": {"cancel_harms": [], "cancellable": ["t-0"], "stuck_kept": [], "waits_for": [3]}}
     assert "--cancel" not in render(settings.leftovers(finding | {KEY: halted}), halted)
