@@ -46,6 +46,10 @@ MOVE_CONTROLLER = (
     "With ZooKeeper, delete the node /controller (zookeeper-shell): another broker becomes the controller, and elects a leader"
     " among the replicas in sync. A preferred election helps only if the partition's first replica is in sync."
 )
+DELETED = (
+    "First see whether the topic is being deleted (zookeeper-shell: ls /admin/delete_topics): its partitions then have no leader."
+    " Its deletion ends when all its brokers are up."
+)
 OUTDATED = (
     "For {}, the metadata still names a leader that is down, although a replica in sync is up. When the broker's session ends,"
     " the controller elects that replica. If it doesn't, see the active controller's log."
@@ -173,7 +177,7 @@ def elect(topic: str, electable: Sequence[int], facts: ClusterFacts) -> Remedy:
             Step(about=(ONLY_IN_SYNC, *(() if facts.elr is False or facts.kraft is False else (LAST_KNOWN,)))),
         ]
     if facts.kraft is False:
-        return [look, Step(about=(MOVE_CONTROLLER,))]
+        return [look, Step(about=(DELETED, MOVE_CONTROLLER))]
     asks = Step(about=("This asks the controller to elect a leader that has all acknowledged records:",))
     return [look, asks, *(Step(Elect(topic, number), alone=True) for number in electable[:SHOWN])]
 
