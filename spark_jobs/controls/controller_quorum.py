@@ -65,6 +65,11 @@ class _Voters:
         self.unread = F.col("quorum_mode").isNull() | (self.count == 0)
         self.outsider = certain(~F.array_contains(self.all["controller"], F.col("quorum_leader")))
 
+        # Since KIP-853 voters can be added and removed while the quorum runs.
+        self.dynamic = certain(F.try_element_at("features", F.lit("kraft.version")) >= 1)
+        unvoted = F.filter("controllers", lambda c: (c["role"] == "observer") & ~certain(c["leader"]))["controller"]
+        self.observing = F.sort_array(F.array_except(unvoted, F.col("brokers")["broker"]))
+
     def by_rack(self) -> Column:
         """For each rack of the cluster struct<n, rack>: the number of voters in it."""
 
@@ -168,6 +173,8 @@ def _verdict(voters: _Voters, found: Column) -> Column:
             "lag_unknown": lag_unknown,
             "unreached": found["unreached"],
             "leader_is_voter": ~voters.outsider,
+            "dynamic": voters.dynamic,
+            "observing": voters.observing,
             "racks": voters.racks,
         },
     )
