@@ -110,6 +110,8 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False) -> Remed
         # kafka-topics takes no partition for under-replicated that misses only replicas being added.
         return [Step(UNDER_REPLICATED if facts.before(2, 6) else RUNNING, (COMPLETE,))]
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
+    if providers.refusal(facts.provider, providers.REASSIGN) is not None:
+        find = f"Ask the cluster's provider why replicas lag ({causes}). This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
 
 
@@ -215,8 +217,10 @@ def health(finding: Finding) -> Remedy:
         return _minimum_first(finding)
     aims = evidence["target"]
     copies, least = aims["replication_factor"], aims["min_insync_replicas"]
-    headroom = None in (copies, least) or copies > least or finding["category"] != "at-min-isr"
-    return target.remedy(finding) if target.differs(aims) and headroom else advice(NO_HEADROOM_WANTED)
+    if finding["category"] == "at-min-isr" and None not in (copies, least):
+        # If the topic has its target's numbers and yet no headroom, its partitions have different minimums.
+        return target.remedy(finding) if copies > least else advice(NO_HEADROOM_WANTED)
+    return target.remedy(finding) if target.differs(aims) else advice(NO_HEADROOM_WANTED)
 
 
 def _minimum_first(finding: Finding) -> Remedy:

@@ -62,6 +62,14 @@ def test_no_refused_command_and_no_sentence_that_advises_one(provider):
         assert text and not any(name in text for name in REFUSED), text
 
 
+@pytest.mark.parametrize(("provider", "asks"), [("confluent", True), ("aiven", True), ("msk", False), ("self", False)])
+def test_who_moves_no_replicas_asks_the_provider_why_they_lag(provider, asks):
+    facts = ClusterFacts(provider=provider)
+    text = render(replicas.bring_back("broker:3 lagging", facts), facts)
+    assert ("Ask the cluster's provider why replicas lag (broker:3 lagging)" in text) is asks
+    assert ("a leftover throttle" in text) is not asks
+
+
 @pytest.mark.parametrize("provider", ["aiven", "msk", "msk-express", "confluent"])
 def test_nobody_edits_files_of_a_providers_brokers(provider):
     facts = ClusterFacts(provider=provider, fragile=Fragile())
