@@ -91,19 +91,17 @@ def main(session: str, watched: list[int], folder: str) -> None:
                 leader = leaders.pop(descriptor)
                 poll.unregister(descriptor)
                 os.close(descriptor)
-                # Its id is given to no other process while one is in its POSIX session.
-                left = (_registered(poll, pid) for pid in family(leader))
-                if member := next(filter(None, left), None):
+                if member := _followed(poll, leader):
                     leaders[member] = leader
             elif descriptor != lifeline:
                 ended = True
             elif (started := _next(lifeline)) == CLOSE:
                 ended = in_order = True
-            elif number := _registered(poll, started):
+            elif number := _followed(poll, started):
                 leaders[number] = started
     # Processes that the owner started just before it ended.
     while not in_order and _readable(lifeline) and (started := _next(lifeline)) != CLOSE:
-        if number := _registered(poll, started):
+        if number := _followed(poll, started):
             leaders[number] = started
     owner = watched[0]
     # If only a `make` died, the owner is still alive and has to end, too.
@@ -119,6 +117,16 @@ def _next(lifeline: int) -> int:
     """The next number that the owner wrote; CLOSE if the owner has ended."""
     record = os.read(lifeline, RECORD.size)
     return RECORD.unpack(record)[0] if len(record) == RECORD.size else CLOSE
+
+
+def _followed(poll: select.poll, leader: int) -> int | None:
+    """A descriptor of the leader of a POSIX session, or of another process in it if the leader has ended; None if none is left.
+
+    The leader's id is given to no other process while one is in its session.
+    """
+    if descriptor := _registered(poll, leader):
+        return descriptor
+    return next(filter(None, (_registered(poll, pid) for pid in family(leader))), None)
 
 
 def _registered(poll: select.poll, pid: int) -> int | None:
