@@ -208,7 +208,7 @@ def health(finding: Finding) -> Remedy:
             return elr.before(back, finding) if evidence["target"]["elr_at_risk"] else back
         if evidence["cancel_harms"]:
             back = [*back, Step(about=(CANCEL_HARMS,))]
-        cancel = _cancel(evidence, facts)
+        cancel = _cancel(evidence, facts, shown=finding["cause"] == REASSIGNMENT)
         if evidence["target"]["elr_at_risk"]:
             return elr.before([*back, *cancel], finding)
         # A lower minimum and a cancelled reassignment guarantee the same now, but only the first ends with all replicas.
@@ -302,15 +302,16 @@ def _meanwhile(aims: target.Target, growing: bool) -> Remedy:
     )
 
 
-def _cancel(evidence: Mapping[str, Any], facts: ClusterFacts) -> Remedy:
+def _cancel(evidence: Mapping[str, Any], facts: ClusterFacts, shown: bool) -> Remedy:
     """How to cancel a reassignment that adds replicas: these raise the effective min ISR (seen on 4.3.1).
 
     evidence: `cancel_harms`: would cancelling harm a partition? `growing`: would it restore the writes of one?
+    shown: has a step before it the command that lists the partitions to cancel?
 
     Before 2.6 the tool can't cancel.
     """
     offered = evidence["growing"] and not evidence["cancel_harms"] and not facts.before(2, 6)
-    return [Step(about=(CANCEL, CANCEL_FILE))] if offered else []
+    return [Step(None if shown else RUNNING, (CANCEL, CANCEL_FILE))] if offered else []
 
 
 def isr_racks(finding: Finding) -> Remedy:
