@@ -1,4 +1,7 @@
-"""How long partitions were one failure away from harm in a period, by tier, against the objectives of the period's last run."""
+"""How long partitions were one failure away from harm in a period, by tier.
+
+The last run of the period that has a tier decides the tier's objective.
+"""
 
 from __future__ import annotations
 

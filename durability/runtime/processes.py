@@ -131,9 +131,8 @@ class Session:
 
     def _say(self, number: int) -> bool:
         """Write a number to the watchdog. Returns False if it was killed, or if the session is closed."""
-        with (
-            self._guard
-        ):  # another thread may close the session, and the descriptor's number may then be another file's
+        # Another thread may close the session. The descriptor's number may then be another file's.
+        with self._guard:
             if self._lifeline is None:
                 return False
             try:
