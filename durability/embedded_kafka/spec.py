@@ -30,6 +30,8 @@ DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "controller.quorum.election.timeout.ms": "1000",
     "controller.quorum.fetch.timeout.ms": "2000",
+    # A record that says nothing, every 500 ms by default: 5 idle nodes use a third less CPU without most of them.
+    "metadata.max.idle.interval.ms": "5000",
     "controlled.shutdown.max.retries": "2",
     "num.network.threads": "2",
     "num.io.threads": "3",
