@@ -27,6 +27,7 @@ WORDED = {
     "contradiction": "facts contradict each other",
     "brokers-down": "brokers of a partition without a leader are down",
     "observers": "observers among the replicas",
+    "reassignments-unread": "unreadable reassignments",
     "standby-placement": "placement of standbys",
 }
 # A code is at the end of a cause, or of one of several causes. The text before it may be any name, such as a tier's.

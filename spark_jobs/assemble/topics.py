@@ -75,6 +75,7 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
         "awaited_brokers": reassignment_leftovers.awaited(),
         "cancel_harms": base.partition_ids(reassignment.cancel_harms()),
+        "moves_unread": base.moves_unread(),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
     modules = [*controls, elr_guard]

@@ -214,12 +214,18 @@ def unknown_because() -> dict[str, Column]:
 def unknown_apart_from_observers() -> dict[str, Column]:
     """`contradicted` for controls that read settings of brokers. Settings of dead brokers are unknown.
 
-    These matter if a partition has no leader. Reads `offline_ids` (`partition_health.measures`) and `replicas_down`
-    (`target.measures`), too.
+    These matter if a partition has no leader. Reassignments matter if an ISR is short: its missing replicas may be new ones.
+    Reads `offline_ids` (`partition_health.measures`), `replicas_down` (`target.measures`) and `moves_unread`, too.
     """
     because = contradicted()
     down = certain((F.size("offline_ids") > 0) & (F.size("replicas_down") > 0))
-    return {**because, REASON: F.coalesce(because[REASON], F.when(down, "brokers-down"))}
+    unread = F.when(down, "brokers-down").when(F.col("moves_unread"), "reassignments-unread")
+    return {**because, REASON: F.coalesce(because[REASON], unread)}
+
+
+def moves_unread() -> Column:
+    """Measure: does a partition's number of replicas depend on a reassignment that could not be read?"""
+    return certain(F.bool_or(F.col("rf").isNull() & F.col("adding").isNull() & F.col("replica_count").isNotNull()))
 
 
 # Measures over a topic's partitions.
