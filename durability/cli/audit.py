@@ -194,7 +194,8 @@ def _conclude(options: Options, complete: bool, began: float, log: Path, console
         console.line()
         if table := fleet_table(document):
             console.draw(table)
-        console.coloured(summary_text(document, [*paths, log], colour=console.colour))
+        text = summary_text(document, [*paths, log], colour=console.colour, width=console.width)
+        console.coloured(text)
     for problem in console.problems:
         console.error(problem)
     if not complete or not reported:

@@ -1,7 +1,7 @@
 """Progress of an audit on the terminal: the running step, a line per finished step, and problems in full.
 
-Rich draws it, without colours under NO_COLOR or in a file, and with a spinner on terminals only. Lines aren't wrapped, so that
-paths and commands can be copied and logs searched.
+Rich draws it, without colours under NO_COLOR or in a file, and with a spinner on terminals only. Paths, commands and the lines
+of a log aren't wrapped, so that they can be copied and searched. `width` is for prose.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ class Console:
     def colour(self) -> bool:
         """Whether standard output supports colours."""
         return self._out.is_terminal and not self._out.no_color
+
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal; None in a file."""
+        return self._out.width if self._out.is_terminal else None
 
     def line(self, text: str = "") -> None:
         """One line of plain text."""

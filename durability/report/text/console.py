@@ -13,6 +13,7 @@ from durability.report.data.headline import changes_text, is_first, missed_objec
 from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, plural, readable
 
 WIDTH = 110
+"""The most characters of a line of prose. Commands and paths are never wrapped."""
 FAILURES, GAPS, NAMED = 4, 3, 3
 REMEDIATION = 1300  # characters: a reassignment with its verification, and the step before it
 PLAN = "To plan the changes that fix findings, run kafka-durability plan (make plan) with the same options."
@@ -31,7 +32,9 @@ class Paint:
         return f"\x1b[{code}m{text}\x1b[0m" if self.wanted and code else text
 
 
-def summary_text(document: Mapping[str, Any], paths: Iterable[Path | str], *, colour: bool = False) -> str:
+def summary_text(
+    document: Mapping[str, Any], paths: Iterable[Path | str], *, colour: bool = False, width: int | None = None
+) -> str:
     """The summary of a run in about twenty lines: the headline, what to fix first, what changed, what is unknown.
 
     Control characters in text from clusters are replaced.
@@ -39,23 +42,25 @@ def summary_text(document: Mapping[str, Any], paths: Iterable[Path | str], *, co
     document: a findings.json.
     paths: the written reports.
     colour: use ANSI colours.
+    width: the columns of the terminal; None in a file. Prose is wrapped there, at the latest at WIDTH.
     """
+    width = min(width or WIDTH, WIDTH)
     paint = Paint(colour)
     run, summary = document["run"], document["summary"]
     headline, causes = overview(document)
     lines = [f"{paint('Kafka durability audit', BOLD)}, {readable(run['started_at'])}, {_seal(run, paint)}", ""]
-    lines += [paint(line, TONES[headline.tone]) for line in _wrapped(headline.sentence)]
-    lines += _wrapped(" ".join(headline.details))
+    lines += [paint(line, TONES[headline.tone]) for line in _wrapped(headline.sentence, width)]
+    lines += _wrapped(" ".join(headline.details), width)
     lines += ["", "  ".join(_counts(summary, paint))]
     changed = "Since the last run: " + changes_text(summary, headline.waived)
     lines.append("First run: no earlier run to compare with" if is_first(run) else changed)
     if line := missed_objectives(document):
-        lines += [paint(text, COLOURS["warning"]) for text in _wrapped(line)]
-    lines += _failures(causes, paint)
+        lines += [paint(text, COLOURS["warning"]) for text in _wrapped(line, width)]
+    lines += _failures(causes, paint, width)
     lines += _unknown(causes, run["snapshots"], paint)
     lines += ["", paint("Reports", BOLD), *(f"  {plain(str(path))}" for path in paths)]
     if summary["outcomes"]["FAIL"]:
-        lines += ["", PLAN]
+        lines += ["", *_wrapped(PLAN, width)]
     return "\n".join(lines) + "\n"
 
 
@@ -74,8 +79,8 @@ def tame(text: str | None, limit: int = 160) -> str:
     return clipped(plain(text or ""), limit)
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(tame(text, 2_000), WIDTH, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(tame(text, 2_000), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _counts(summary: Mapping[str, Any], paint: Paint) -> list[str]:
@@ -95,7 +100,7 @@ def _what(cause: Cause) -> str:
     return f"{controls} of {joined([tame(name, 60) for name in cause.names()], NAMED)}"
 
 
-def _failures(causes: Causes, paint: Paint) -> list[str]:
+def _failures(causes: Causes, paint: Paint, width: int) -> list[str]:
     failing = causes.ranked("FAIL")
     if not failing:
         return []
@@ -104,7 +109,7 @@ def _failures(causes: Causes, paint: Paint) -> list[str]:
         weight = paint(cause.severity_counts, COLOURS.get(cause.severity or ""))
         lines.append(f"  {place}. {_title(cause)}: {cause.extent} ({weight})")
         for text, fixed in cause.first_remediations(1):
-            lines += [paint(line, DIM) for line in _remediation(text)]
+            lines += [paint(line, DIM) for line in _remediation(text, width)]
             if fixed < cause.findings:
                 others = " The report has the other fixes." if len(cause.remediations) > 1 else ""
                 lines.append(f"     This is the fix for {fixed:,} of {cause.findings:,} findings.{others}")
@@ -113,7 +118,7 @@ def _failures(causes: Causes, paint: Paint) -> list[str]:
     return lines
 
 
-def _remediation(text: str) -> list[str]:
+def _remediation(text: str, width: int) -> list[str]:
     """Advice and comments are wrapped. Each command of a script stays on one line, so that it can be copied."""
     lines = []
     script = is_script(text)
@@ -123,7 +128,9 @@ def _remediation(text: str) -> list[str]:
         else:
             prefix = "     # " if script else "     "
             words = tame(line.removeprefix("#").strip() if script else line, REMEDIATION)
-            lines += textwrap.wrap(words, WIDTH, initial_indent=prefix, subsequent_indent=prefix)
+            lines += textwrap.wrap(
+                words, width, initial_indent=prefix, subsequent_indent=prefix, break_long_words=False
+            )
     return lines
 
 

@@ -39,7 +39,7 @@ def test_a_file_gets_whole_lines_and_no_colour(out, monkeypatch):
     console.line("[bold]" + "y" * 200)
     console.error("[red]z")
     assert out.getvalue() == f"  collect        2.1 s  {'x' * 200}\n[bold]{'y' * 200}\nerror: [red]z\n"
-    assert not console.colour
+    assert not console.colour and console.width is None
 
 
 HOSTILE = "eu\x1b]0;owned\x07\u202e\nerror: forged\ud800"
@@ -91,7 +91,7 @@ def test_a_terminal_shows_the_running_step_and_its_progress(out, monkeypatch):
         console.progress("collect", 12, 100)
         console._out._live_stack[-1].refresh()
     assert "collect … 12 of 100" in out.getvalue()
-    assert console.colour
+    assert console.colour and console.width == 60
 
 
 def test_no_color_is_respected(out, monkeypatch):

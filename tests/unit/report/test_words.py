@@ -231,6 +231,16 @@ def test_commands_can_be_copied_from_the_terminal():
     assert all(line.startswith("     # ") for line in lines if "Words." in line) and max(map(len, lines[:8])) <= 120
 
 
+@pytest.mark.parametrize(("columns", "widest"), [(60, 60), (200, console.WIDTH), (None, console.WIDTH)])
+def test_prose_fits_the_terminal_and_commands_stay_whole(columns, widest):
+    command = "kafka-configs --alter " + "x" * 99
+    row = finding("x", "replication-factor", cause="c", remediation=f"# {'Words. ' * 30}\n{command}")
+    lines = console.summary_text(findings_json([row]), [], width=columns).splitlines()
+    assert f"     {command}" in lines
+    prose = [line for line in lines if "Words." in line or line in console.PLAN]
+    assert widest - 10 < max(map(len, prose)) <= widest
+
+
 def test_colour_is_added_only_when_asked_for_and_strangers_bring_none(tmp_path):
     row = finding("x", "standby-spread", cause="\x1b[2J\u202egnp", remediation="rm\n\x1b]0;title\x07")
     path = tmp_path / "findings.json"
