@@ -1,5 +1,6 @@
 """Evaluates the accepted snapshots of a run: `spark-submit evaluate.py --plan plan.json`, or `--awaited` and a named pipe.
 
+The plan is read from the pipe once it is written. An empty one: nothing is evaluated.
 Reads the facts of the plan's snapshots. Writes `partition_health` and `health_counters`, in a nightly run also `topic_posture`
 and `verdicts`. The rows become visible to readers when the run's row in `runs` is written.
 """
@@ -26,10 +27,8 @@ def warm_up(spark: SparkSession) -> topics.Expressions:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     given = parser.add_mutually_exclusive_group(required=True)
-    given.add_argument("--plan", help="the run's plan.json")
-    given.add_argument(
-        "--awaited", help="a named pipe to read the plan from, once it is written; empty: evaluate nothing"
-    )
+    given.add_argument("--plan", metavar="FILE")
+    given.add_argument("--awaited", metavar="PIPE")
     options = parser.parse_args()
     plan = Plan.read(options.plan) if options.plan else None
     spark = session.start(f"durability {plan.run_id}" if plan else "durability")

@@ -16,7 +16,7 @@ from spark_jobs.assemble.evaluation import keyed
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan", required=True, help="the run's plan.json")
+    parser.add_argument("--plan", required=True, metavar="FILE")
     options = parser.parse_args()
     plan = Plan.read(options.plan)
     spark = session.start(f"durability {plan.run_id}")

@@ -1,6 +1,7 @@
 """Upkeep of the lake: `spark-submit upkeep.py --plan retention.json`.
 
-Removes what `durability.lake.retention` decided, then compacts tables, expires old states and removes orphan files.
+Removes the rows that the plan names (`durability.lake.retention`), then compacts tables, expires old states and removes orphan
+files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def run(spark: SparkSession, plan: RetentionPlan) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan", required=True, help="what durability.lake.retention decided, as JSON")
+    parser.add_argument("--plan", required=True, metavar="FILE")
     plan = RetentionPlan.read(parser.parse_args().plan)
     spark = session.start("durability upkeep")
     try:

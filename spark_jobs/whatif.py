@@ -1,6 +1,7 @@
 """Predicts a loss: `spark-submit whatif.py --plan plan.json --lose lose.json`.
 
-Reads the facts of the plan's snapshot and writes `loss_outcomes`.
+Reads the facts of the plan's snapshot and writes `loss_outcomes`. lose.json has the ids that are lost, by cluster:
+`{"eu": {"brokers": [3], "controllers": []}}`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from spark_jobs.assemble.evaluation import keyed
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan", required=True, help="the run's plan.json")
-    parser.add_argument("--lose", required=True, help='a file: {"<cluster>": {"brokers": [3], "controllers": []}}')
+    parser.add_argument("--plan", required=True, metavar="FILE")
+    parser.add_argument("--lose", required=True, metavar="FILE")
     options = parser.parse_args()
     plan, lose = Plan.read(options.plan), json.loads(Path(options.lose).read_text(encoding="utf-8"))
     spark = session.start(f"durability {plan.run_id}")
