@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from durability.runtime import prestarted
 from durability.runtime.prestarted import PrestartedSession
 from durability.steps.settings import PULSE, Settings
-from durability.steps.summary import StepSummary
+from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -93,7 +93,9 @@ class SparkEvaluation:
             # Spark doesn't name a damaged file clearly, so look for one. Other errors are raised unchanged.
             inputs.check(lake, plan)
             raise
-        summary.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
+        summary.text = (
+            f"{len(plan.judged)} of {counted(len(plan.snapshots), 'cluster')}, {counted(plan.partitions, 'partition')}"
+        )
 
     def _log(self, line: str) -> None:
         self._lines.append(line)

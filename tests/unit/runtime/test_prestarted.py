@@ -102,7 +102,9 @@ def test_the_step_submits_its_job_where_the_session_has_died(monkeypatch) -> Non
     dead = SimpleNamespace(give=lambda plan: False, wait=lambda log: log("no memory left"))
     monkeypatch.setattr(prestarted, "take", lambda lake, partitions: dead)
     evaluation = SparkEvaluation(lambda lake, plan: submitted.append(plan), said.append)
-    evaluation.run(LAKE, PLAN, StepSummary())
+    summary = StepSummary()
+    evaluation.run(LAKE, PLAN, summary)
+    assert summary.text == "1 of 1 cluster, 10 partitions"
     assert submitted == [PLAN] and said[0] == "no memory left"
     assert not evaluation.stop(), "what it submitted isn't the session's"
 
