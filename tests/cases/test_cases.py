@@ -1,11 +1,18 @@
-"""Every control does what its cases say (tests/cases): all of them are one fleet, judged in one job."""
+"""Every control does what its cases say (tests/cases): all of them are one fleet, judged in one job.
+
+They are judged twice: as small clusters, and as large ones, whose equal partitions and topics are evaluated once.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 from durability.catalogue import CONTROLS
 from durability.findings import words
+from durability.lake import partition_groups
+from durability.plan import Plan
 from tests.support import cases
 from tests.support.judge import Judge
 
@@ -14,16 +21,20 @@ FILES = cases.files()
 WORDS = [(control, said) for control, content in FILES.items() for said in content.get("words", ())]
 
 
-@pytest.fixture(scope="module")
-def found(spark) -> list[dict]:
-    earlier = [document for case in CASES for document in case.earlier()]
-    return Judge(spark).run(
-        [case.document for case in CASES],
-        cases.policy(CASES),
-        cases.waivers(CASES),
-        earlier=earlier,
-        inventory=cases.inventory(CASES),
-    )
+@pytest.fixture(scope="module", params=["small", "large"])
+def found(spark, request) -> Iterator[list[dict]]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "large":
+            patch.setattr(partition_groups, "FROM", 0)
+            patch.setattr(Plan, "small", property(lambda plan: False))
+        earlier = [document for case in CASES for document in case.earlier()]
+        yield Judge(spark).run(
+            [case.document for case in CASES],
+            cases.policy(CASES),
+            cases.waivers(CASES),
+            earlier=earlier,
+            inventory=cases.inventory(CASES),
+        )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
