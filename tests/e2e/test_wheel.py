@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,13 @@ def test_the_packed_yaml_files_name_their_schema_where_it_is():
             unpacked() / "durability" / "schemas" / f"{path.stem}.json"
         ).resolve()
         assert (path.parent / stated).is_file()
+
+
+def test_what_overwrites_pyspark_has_its_release():
+    """The Spark provider asks for any pyspark-client. Version 4.2 over pyspark 4.1 makes `import pyspark` fail."""
+    (metadata,) = unpacked().glob("kafka_durability_audit-*.dist-info/METADATA")
+    stated = dict(re.findall(r"^Requires-Dist: (pyspark(?:-client)?)([<>=.,0-9]+)", metadata.read_text(), re.MULTILINE))
+    assert stated["pyspark-client"] == stated["pyspark"]
 
 
 @pytest.fixture
