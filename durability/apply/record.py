@@ -56,7 +56,7 @@ class Approval:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Approval | None:
-        """The approval of a row; None if nobody approved it."""
+        """The approval of a row; None if it has no approval."""
         return None if row["approved_by"] is None else cls(row["approved_by"], row["approved_at"], row["comment"])
 
 

@@ -3,7 +3,7 @@
 Each step reads the cluster first, so it can be begun again after a kill at any point. A step whose row is `done` isn't begun
 again. If a step can't go on, what is in flight is taken back. Steps that are complete stay.
 
-A stop stays a stop: until `restore` ended it, `apply` only takes back. So a retry that nobody asked for doesn't go on.
+A stop stays a stop: until `restore` ended it, `apply` only takes back. So an automatic retry doesn't go on.
 """
 
 from __future__ import annotations

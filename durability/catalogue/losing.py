@@ -22,7 +22,7 @@ NAMED = 5
 
 
 def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any]) -> str:
-    """The end of a message: which losses break the gravest class, and when.
+    """The end of a message: which losses break the worst class, and when.
 
     observed: of broker-loss or rack-loss. kind: `broker` or `rack`.
 
@@ -65,7 +65,7 @@ def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any
 
 
 def _by_names(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> list[tuple[list[str], list[str], int]]:
-    """The views in which the gravest class breaks, together if the same losses break it, with these losses and their number."""
+    """The views in which the worst class breaks, together if the same losses break it, with these losses and their number."""
     groups: list[tuple[list[str], list[str], int]] = []
     for view in observed["when"]:
         names = observed["views"][view][observed["breaks"]]["lost"]
@@ -115,7 +115,7 @@ def _without_majority(names: Sequence[str], evidence: Mapping[str, Any]) -> str:
 
 
 def unplaced(evidence: Mapping[str, Any]) -> str:
-    """The nodes that may stand in any rack.
+    """The nodes that may be in any rack.
 
     >>> unplaced({"unplaced": [4], "unplaced_voters": [101, 102]})
     'broker 4 and controllers 101, 102'

@@ -80,7 +80,7 @@ def request(given: Given) -> Request:
         raise Refused(f"{given.named('version')}: expected one of {', '.join(miniature.VERSIONS)}")
     built = miniature.rebuild(original, loss.brokers, loss.controllers, version, elr)
     if unplaced := sorted({id for ids in loss.unplaced.values() for id in ids}):
-        note = f"nodes without a known rack, which may stand in the lost one, are kept: {', '.join(map(str, unplaced))}"
+        note = f"nodes without a known rack, which may be in the lost one, are kept: {', '.join(map(str, unplaced))}"
         built = replace(built, not_rebuilt=(*built.not_rebuilt, note))
     out, lake = given.folder("out", Path(given.text("out") or "out").absolute()), given.text("lake") or None
     if lake and "://" not in lake:

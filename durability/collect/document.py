@@ -22,7 +22,7 @@ from durability.topology.versions import parse
 
 NOT_DESCRIBED = "BROKER_NOT_AVAILABLE"
 FENCED = "BROKER_NOT_AVAILABLE: it is fenced"
-NO_LEADER = "LEADER_NOT_AVAILABLE: no controller leads, so nobody states its lag"
+NO_LEADER = "LEADER_NOT_AVAILABLE: no controller leads, so its lag is unknown"
 NO_LAG = "UNSUPPORTED_VERSION: the quorum's leader doesn't state when its members caught up"
 NO_ELR = "UNSUPPORTED_VERSION: the broker doesn't state eligible leader replicas"
 NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and neither brokers nor configuration state this node's"

@@ -1,7 +1,7 @@
 """A cluster of a topology document in miniature: its distinct placements on an embedded cluster with few brokers.
 
-A loss treats brokers alike that share a rack and a fate: lost or not, down or not. So a few brokers of each such kind stand for
-all of them, and one partition stands for all partitions with the same kinds of replicas in the same order and the same settings.
+A loss treats brokers equally that share a rack and a fate: lost or not, down or not. So a few brokers of each such kind represent
+all of them, and one partition represents all partitions with the same kinds of replicas in the same order and the same settings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ min.insync.replicas and unclean.leader.election.enable."""
 
 @dataclass(frozen=True)
 class StandIn:
-    """A topic with one partition that stands for partitions of the document. topic, partition: the first of them."""
+    """A topic with one partition that represents partitions of the document. topic, partition: the first of them."""
 
     name: str
     topic: str
@@ -55,7 +55,7 @@ class Miniature:
     """The miniature of a document's cluster. Brokers and controllers keep their ids and racks.
 
     stand_ins: a topic for each placement. down: nodes that were down already. lost: nodes that the loss takes.
-    left_out: by reason, how many partitions have no stand-in. not_rebuilt: what differs, in words.
+    left_out: by reason, how many partitions none represents. not_rebuilt: what differs, in words.
     """
 
     version: str
@@ -299,5 +299,7 @@ class _Builder:
         """The quorum's voters with their racks; one controller of its own if the document names none."""
         if self.original.voters:
             return {row["controller"]: row["rack"] for row in self.original.voters}
-        self.notes.append("the quorum: the document names no voters, so one controller that is never lost stands in")
+        self.notes.append(
+            "the quorum: the document names no voters, so one controller that is never lost replaces them"
+        )
         return {max(self.of_broker, default=0) + 1: None}

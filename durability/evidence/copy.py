@@ -2,7 +2,7 @@
 
 A run's manifest is put last. So a run without a manifest there is incomplete, and the next copy completes it. An object that
 exists with the same SHA-256 is done; with another one it is a problem, and the run stays incomplete. A run whose folder isn't as
-its manifest attests is not put at all: nobody could remove it for years.
+its manifest attests is not put at all: it could not be removed for years.
 """
 
 from __future__ import annotations

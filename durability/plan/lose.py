@@ -40,7 +40,7 @@ class Item:
 @dataclass(frozen=True)
 class Loss:
     """Ids of all lost brokers and controllers, sorted. down_already: lost brokers that were down. unplaced: brokers and
-    controllers whose rack is unset or unknown, by kind: they may stand in a lost rack."""
+    controllers whose rack is unset or unknown, by kind: they may be in a lost rack."""
 
     asked: tuple[Item, ...]
     brokers: tuple[int, ...]

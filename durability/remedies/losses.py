@@ -102,7 +102,7 @@ def _controllers(finding: Finding) -> Remedy:
 
 
 def unplaced(finding: Finding) -> Remedy:
-    """The remedy for nodes that may stand in any rack."""
+    """The remedy for nodes that may be in any rack."""
     evidence, facts = finding["evidence"], facts_of(finding)
     brokers = evidence["unplaced"]
     steps = [racks.set_racks(brokers, facts)] if brokers else []

@@ -14,7 +14,7 @@ DESCRIBE = "Bring back the brokers whose racks are unknown, or let the auditor d
 def valid(finding: Finding) -> Remedy:
     """The remedy for a min.insync.racks of a topic or a broker that is invalid, or may be.
 
-    Brokers without broker.rack may stand in further racks. So their racks are set before a value is compared with the racks.
+    Brokers without broker.rack may be in further racks. So their racks are set before a value is compared with the racks.
     """
     evidence, problem, racks = finding["evidence"], finding["observed"]["problem"], finding["evidence"]["racks"]
     unracked = evidence["unracked_brokers"] or []

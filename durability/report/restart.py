@@ -140,7 +140,7 @@ def _before(before: Mapping[str, Any]) -> list[str]:
 
 
 def _unknown(found: Mapping[str, Any]) -> list[str]:
-    """What is unknown, so that nobody knows whether the waves are valid."""
+    """What is unknown, so that the waves may be invalid."""
     unknown = found["unknown"]
     lines = []
     if found["valid"] is None:

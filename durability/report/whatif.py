@@ -140,7 +140,7 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
 def sentences(found: Mapping[str, Any]) -> list[str]:
     """The headline, then what else a reader must know."""
     lose, views = found["lose"], found["views"]
-    said = [f"Without {' and '.join(lose['asked'])}, in {found['cluster']}: {_gravest(found)}.", *_quorum(found)]
+    said = [f"Without {' and '.join(lose['asked'])}, in {found['cluster']}: {_in_short(found)}.", *_quorum(found)]
     said.append(f"Lost: {_nodes(lose)}, by the snapshot of {readable(found['captured_at'])}.")
     if found["already"]:
         counted = ", ".join(f"{n:,} {name}" for name, n in found["already"].items())
@@ -184,8 +184,8 @@ def _rejects(found: Mapping[str, Any], view: str) -> tuple[str, str, str]:
     return REJECTS[error] if error else EITHER
 
 
-def _gravest(found: Mapping[str, Any]) -> str:
-    """What happens to partitions, in a few words, the gravest first."""
+def _in_short(found: Mapping[str, Any]) -> str:
+    """What happens to partitions, in a few words, the worst first."""
     now = found["views"]["now"]
     verbs = {
         "lost": ("loses acknowledged records", "lose acknowledged records"),
@@ -234,7 +234,7 @@ def _gaps(unknown: Mapping[str, Any]) -> list[str]:
     for kind in ("brokers", "controllers"):
         if ids := unknown[f"unplaced_{kind}"]:
             named = ", ".join(map(str, ids))
-            said.append(f"{kind.capitalize()} without a known rack, which may stand in the lost one: {named}.")
+            said.append(f"{kind.capitalize()} without a known rack, which may be in the lost one: {named}.")
     if unknown["topics"]:
         said.append(f"Not predicted: {plural(unknown['topics'], 'topic')} whose partitions could not be read.")
     if unknown["hidden_partitions"] != 0:

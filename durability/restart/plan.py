@@ -1,4 +1,4 @@
-"""A restart plan: waves of nodes, the bound that proves them the fewest, and what stands in the way."""
+"""A restart plan: waves of nodes, the bound that proves them the fewest, and what prevents fewer."""
 
 from __future__ import annotations
 

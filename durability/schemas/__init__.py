@@ -19,7 +19,7 @@ NAMES = (
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the format of that name, one of NAMES; KeyError for another."""
     from durability.policy import formats
-    from durability.schemas import change, evidence, losses, results
+    from durability.schemas import change, evidence, findings, losses, results
     from durability.schemas.generate import file_schema, topology_schema
 
     if name == "topology":
@@ -29,7 +29,7 @@ def schema(name: str) -> dict[str, Any]:
         "waivers": formats.WAIVERS,
         "clusters": formats.CLUSTERS,
         "frameworks": formats.FRAMEWORKS,
-        "findings": results.FINDINGS,
+        "findings": findings.FINDINGS,
         "plans": results.PLANS,
         "whatif": results.WHATIF,
         "restart": results.RESTART,

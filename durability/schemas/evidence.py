@@ -291,7 +291,7 @@ INVENTORY = Object(
             sha256=Member(SHA256, nullable=True),
         ),
         "not_audited": Member(
-            ListOf(Text()), about="clusters of an inventory that no entry of clusters.yaml stands for"
+            ListOf(Text()), about="clusters of an inventory that no entry of clusters.yaml represents"
         ),
         "not_listed": Member(ListOf(Text()), about="clusters of clusters.yaml that no inventory lists"),
     },

@@ -1,4 +1,4 @@
-"""The shapes of what the audit writes: findings.json and plans/index.json. Members may be added to both."""
+"""The shapes of what commands write: plans/index.json, whatif.json, restart.json and drill.json. Members may be added."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from durability.remedies import plans as reassignment
 from durability.report import drill, restart, whatif
 from durability.report.data import clients, losses
 from durability.report.data.drill import FIELDS
-from durability.report.data.results import KEYS, WAIVER_KEYS
-from durability.report.files import FORMAT
-from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
 from durability.shapes import (
     INT64,
     Anything,
@@ -30,119 +27,16 @@ TEXT, OPTIONAL_TEXT, COUNT = Member(Text()), Member(Text(), nullable=True), Whol
 MOMENT = Text(format="date-time")
 
 
-def _counts(name: str, keys: Iterable[str]) -> Member:
+def counts(name: str, keys: Iterable[str]) -> Member:
+    """An object with a count for each key."""
     return Member(Object(name, {key: Member(COUNT) for key in keys}))
 
 
-def _news(name: str, about: str) -> Member:
-    counts = Object(name, {key: Member(COUNT) for key in SEVERITIES})
-    return Member(counts, optional=True, about=f"failures by severity {about}")
-
-
-def _optional(about: str) -> Member:
-    return Member(Text(), nullable=True, about=about)
-
-
-def _choice(values: tuple[str, ...], about: str = "") -> Member:
+def choice(values: tuple[str, ...], about: str = "") -> Member:
+    """One of `values`, or null."""
     return Member(Choice(values), nullable=True, about=about)
 
 
-STALE_SNAPSHOT = Object("stale-snapshot", {"snapshot_id": TEXT, "captured_at": Member(MOMENT)})
-SNAPSHOT = Object(
-    "snapshot",
-    {
-        "cluster": TEXT,
-        "snapshot_id": OPTIONAL_TEXT,
-        "captured_at": Member(MOMENT, nullable=True),
-        "status": TEXT,
-        "reason": OPTIONAL_TEXT,
-        "sha256": OPTIONAL_TEXT,
-        "compared": Member(Flag()),
-        "stale_snapshot": Member(STALE_SNAPSHOT, nullable=True),
-    },
-)
-RUN = Object(
-    "run",
-    {
-        "id": TEXT,
-        "started_at": Member(MOMENT),
-        "verified": Member(Flag()),
-        "policy": Member(Object("policy", {"name": TEXT, "sha256": TEXT})),
-        "framework": Member(
-            Object("cut-to-framework", {"id": TEXT, "title": TEXT, "controls": Member(ListOf(Text()))}),
-            optional=True,
-            nullable=True,
-            about="Only these controls are reported, those that support the framework; null: all",
-        ),
-        "snapshots": Member(ListOf(SNAPSHOT)),
-    },
-)
-SUMMARY = Object(
-    "summary",
-    {
-        "outcomes": _counts("outcomes", OUTCOMES),
-        "severities": _counts("severities", SEVERITIES),
-        "clusters": Member(MapOf(MapOf(COUNT))),
-        "controls": Member(MapOf(MapOf(COUNT))),
-        "changes": _counts("changes", CHANGES),
-        "new_failures": _news("new_failures", "that the previous run didn't have"),
-        "worsened_failures": _news("worsened_failures", "that it had as UNKNOWN, less severe or EXEMPT"),
-        "resources": Member(MapOf(COUNT)),
-    },
-)
-WAIVER = Object(
-    "waiver",
-    {
-        "index": Member(COUNT),
-        **dict.fromkeys(WAIVER_KEYS, OPTIONAL_TEXT),
-        "approved_count": Member(COUNT, nullable=True, about="how many resources it covered when it was approved"),
-    },
-)
-STATED = {
-    "id": Member(Text(), about="the same in every run, for the same resource and control (and category)"),
-    **dict.fromkeys(("cluster", "resource_type", "resource", "control"), TEXT),
-    "outcome": Member(Choice(OUTCOMES)),
-    "severity": _choice(SEVERITIES),
-    "cause": _optional("what findings have in common: one thing to fix"),
-    "observed": Member(MapOf(Anything())),
-    "required": Member(MapOf(Anything())),
-    "partitions": Member(ListOf(COUNT), about="ids, where the control is about partitions"),
-    "remediation": _optional("a sentence, or commands that can be pasted into bash"),
-    "change": _choice(CHANGES),
-    "why": _optional("of a resolved one: fixed, waived, policy-changed, resource-deleted or cause-cleared"),
-    "since": Member(MOMENT, nullable=True, about="the snapshot in which a run found it first"),
-    "waiver": Member(WAIVER, nullable=True, about="who accepted it until when"),
-    "previous_severity": _choice(SEVERITIES, "in the previous run, if it listed the finding as a failure"),
-    "previous_outcome": Member(
-        Choice(("FAIL", "UNKNOWN", "EXEMPT")),
-        nullable=True,
-        optional=True,
-        about="in the previous run; null if that run didn't list the finding",
-    ),
-    "team": Member(Text(), nullable=True, optional=True, about="who owns the resource; null if no team is named"),
-}
-"""Members of a finding other than OPTIONAL_TEXT."""
-
-
-def _more(about: str) -> Member:
-    return Member(ListOf(MapOf(Anything())), optional=True, about=about)
-
-
-FINDING = Object("finding", {key: STATED.get(key, OPTIONAL_TEXT) for key in KEYS})
-FINDINGS = Object(
-    FORMAT,
-    {
-        "format": Member(Constant(FORMAT)),
-        "run": Member(RUN),
-        "summary": Member(SUMMARY),
-        "findings": Member(ListOf(FINDING), about="every outcome but PASS and NOT_APPLICABLE, worst first"),
-        "applications": _more("Kafka Streams applications that a line of the policy names"),
-        "brokers": _more("brokers that lead unhealthy partitions, worst first"),
-        "rack_outages": _more("clusters with a lost rack, and the steps to take"),
-        "objectives": _more("by tier, the partition-minutes one failure away from harm (docs/losses.md)"),
-    },
-    about="What one run of the Kafka durability audit found (docs/findings.md).",
-)
 PLAN = Object(
     "plan",
     {
@@ -175,7 +69,7 @@ PLANS = Object(
     about="Reassignment plans of one run of the Kafka durability audit.",
 )
 
-CLASSES = _counts("classes", losses.CLASSES)
+CLASSES = counts("classes", losses.CLASSES)
 LOST = Object(
     "lost",
     {
@@ -187,7 +81,7 @@ QUORUM = Object(
     "quorum", {**dict.fromkeys(("voters", "left", "needed"), Member(COUNT)), "kept": Member(Flag(), nullable=True)}
 )
 VIEWS = Object("views", dict.fromkeys(losses.VIEWS, CLASSES))
-ERRORS = Object("errors", dict.fromkeys(losses.VIEWS[:2], _counts("answers", losses.ERRORS)))
+ERRORS = Object("errors", dict.fromkeys(losses.VIEWS[:2], counts("answers", losses.ERRORS)))
 UNPREDICTED = Object(
     "unknown",
     {
@@ -197,7 +91,7 @@ UNPREDICTED = Object(
         "hidden_partitions": Member(
             COUNT, nullable=True, about="of topics that the auditor may not see; null: unknown"
         ),
-        "unplaced_brokers": Member(ListOf(COUNT), about="brokers that may stand in a lost rack"),
+        "unplaced_brokers": Member(ListOf(COUNT), about="brokers that may be in a lost rack"),
         "unplaced_controllers": Member(ListOf(COUNT)),
     },
 )
@@ -332,10 +226,10 @@ MINIATURE = Object(
         "brokers": RACKED,
         "controllers": RACKED,
         "placements": Member(COUNT, about="distinct placements that were rebuilt, a partition for each"),
-        "partitions": Member(COUNT, about="partitions of the document that these stand for"),
+        "partitions": Member(COUNT, about="partitions of the document that these represent"),
         "left_out": Member(
             ListOf(Object("left-out", {"why": TEXT, "partitions": Member(COUNT)})),
-            about="partitions without a stand-in",
+            about="partitions that none represents",
         ),
         "not_rebuilt": Member(ListOf(Text()), about="how the miniature differs from the document"),
     },
@@ -391,7 +285,7 @@ DRILL = Object(
             ListOf(
                 Object(
                     "not-compared",
-                    {"field": _choice(FIELDS, "null: the whole partition"), "why": TEXT, "partitions": Member(COUNT)},
+                    {"field": choice(FIELDS, "null: the whole partition"), "why": TEXT, "partitions": Member(COUNT)},
                 )
             )
         ),

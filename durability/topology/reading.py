@@ -89,7 +89,7 @@ def _parse(file: Path) -> Any:
         built = dict(pairs)
         if len(built) < len(pairs):
             twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            built[twice] = flaw("this key stands twice in one object; expected once")
+            built[twice] = flaw("this key occurs twice in one object; expected once")
         return built
 
     def constant(name: str) -> _Flaw:

@@ -140,7 +140,7 @@ class ApproveOperator(ApprovalOperator):
 
 
 def approval(approved: Mapping[str, Any] | None, of: str) -> Approval | None:
-    """Who approved, as `ApproveOperator` returned it; None if nobody did. Fails if the approval is for something else.
+    """Who approved, as `ApproveOperator` returned it; None without an approval. Fails if the approval is for something else.
 
     of: what is to be done, see OF.
     """

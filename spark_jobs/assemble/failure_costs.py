@@ -112,7 +112,7 @@ class Losses:
     def distances(self) -> DataFrame:
         """cluster, topic and tables.ONE_FAILURE: how many partitions one loss would break now, or are broken already.
 
-        In a cluster that names no rack, all brokers may stand in one. Topics without a number above 0 have no row.
+        In a cluster that names no rack, all brokers may be in one. Topics without a number above 0 have no row.
         """
         named = self.clusters.select("cluster", (F.size("racks") > 0).alias("named"))
         numbered = self.topics.select("tid", "cluster", "topic").join(F.broadcast(named), "cluster")
@@ -280,7 +280,7 @@ class Losses:
 
         - `_losses`: what each one breaks, the worst first.
         - `_breaks`: by BITS, the partitions that any of them breaks.
-        - `_partitions`: those with the gravest harm, of topics that must survive losses.
+        - `_partitions`: those with the worst harm, of topics that must survive losses.
         - `_quorum_unsure`: is the quorum after some of them unknown?
 
         And of its cluster: `unplaced`, `unplaced_voters`, and `majority`, what the verdicts say of the quorum without a loss.
@@ -311,7 +311,7 @@ class Losses:
             )
         )
         # The leftmost frame decides whether a plan is compiled.
-        parts = (self._checkpointed(losses), self._checkpointed(self._gravest(totals)))
+        parts = (self._checkpointed(losses), self._checkpointed(self._in_worst_class(totals)))
         joined = reduce(lambda rows, part: rows.join(part, "tid", "left"), parts, totals)
         unsure = [
             F.bool_or((F.col("rack") == rack) & (F.col("quorum") == "unknown")).alias(f"{kind}_quorum_unsure")
@@ -324,21 +324,23 @@ class Losses:
             self.topics.select("tid", "cluster", "topic").join(joined, "tid").drop("tid").join(of_clusters, "cluster")
         )
 
-    def _gravest(self, totals: DataFrame) -> DataFrame:
-        """`tid`, and for each kind of loss the partitions with the gravest harm: `broker_partitions`, `rack_partitions`.
+    def _in_worst_class(self, totals: DataFrame) -> DataFrame:
+        """`tid`, and for each kind of loss the partitions with the worst harm: `broker_partitions`, `rack_partitions`.
 
         Of topics that must survive losses alone. totals: `tid`, and what losses break in the topic.
         """
         asking = self.topics.join(self._asking, ["cluster", "topic"]).select("tid")
-        gravest = {f"gravest_{kind}": loss_verdicts.gravest_bits(F.col(f"of_{kind}")) for kind in KINDS}
-        of_topics = totals.join(asking, "tid").select("tid", *(column.alias(name) for name, column in gravest.items()))
+        worst_class = {f"worst_class_{kind}": loss_verdicts.worst_class_bits(F.col(f"of_{kind}")) for kind in KINDS}
+        of_topics = totals.join(asking, "tid").select(
+            "tid", *(column.alias(name) for name, column in worst_class.items())
+        )
         broken = [f"of_{kind}" for kind in KINDS]
         harmful = self._patterns.where(reduce(Column.__or__, (F.col(name) != 0 for name in broken)))
         listed = self._compiled(self._ids).join(F.broadcast(harmful.select("pattern", *broken)), "pattern")
         each = self._with_alone(
             listed, lambda alone: alone.withColumn("ids", F.array("partition")), ("tid", "ids", *broken)
         )
-        mine = {kind: F.col(f"of_{kind}").bitwiseAND(F.col(f"gravest_{kind}")) != 0 for kind in KINDS}
+        mine = {kind: F.col(f"of_{kind}").bitwiseAND(F.col(f"worst_class_{kind}")) != 0 for kind in KINDS}
         harmed = each.join(F.broadcast(of_topics), "tid").where(reduce(Column.__or__, mine.values()))
         return harmed.groupBy("tid").agg(
             *(
@@ -373,7 +375,7 @@ def _with_topics(partitions: Column) -> Column:
 
 
 def _by_itself(rows: DataFrame) -> DataFrame:
-    """Rows of partitions as `partitions.facts` reads them, each of which stands for itself."""
+    """Rows of partitions as `partitions.facts` reads them, each of which represents itself."""
     none = {"partition_group": F.lit(None).cast("int"), "unchanged_reassignment": F.lit(False)}
     return rows.withColumns({"ids": F.array("partition"), "leaders": F.array("leader"), **none})
 

@@ -19,7 +19,7 @@ BELOW_ONE, ABOVE_KNOWN, UNRACKED = "below-one", "above-known-racks", "broker-wit
 ABOVE_RF, ABOVE_REPLICAS = "above-replication-factor", "above-replica-racks"
 PROBLEMS = "min_insync_racks_problems"
 UNPLACED = "unplaced"
-"""The reason of an UNKNOWN: brokers that name no rack, or whose rack is unknown, may stand in further racks."""
+"""The reason of an UNKNOWN: brokers that name no rack, or whose rack is unknown, may be in further racks."""
 
 
 def measures() -> dict[str, Column | Flagged]:
@@ -102,7 +102,7 @@ def broker_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `b`, the broker, and `racks_wanted`, the largest value wanted in its cluster.
 
     A broker of KIP-1290 with a value above 1 and no broker.rack refuses to start, or refuses the dynamic change. For a value
-    above the known racks it only logs a warning. Brokers without a rack may stand in any, so a value is compared with the
+    above the known racks it only logs a warning. Brokers without a rack may be in any, so a value is compared with the
     racks without them, and with a rack of its own for each.
     """
     broker = F.col("b")

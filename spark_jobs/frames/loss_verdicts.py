@@ -21,7 +21,7 @@ SHOWN = 20
 ORDER = ("harmless", "fewer")
 """Sort losses, the worst first."""
 ALREADY = ("now_data", "structural_writes")
-GRAVEST = ("data", "availability", "writes")
+WORST_FIRST = ("data", "availability", "writes")
 WHEN = {"now": "now", "structural": "structural", "worst": "worst-case"}
 LATER = sum(bit for name, bit in BITS.items() if not name.startswith("now_"))
 """The bits of what breaks with another ISR than today's."""
@@ -40,23 +40,23 @@ def _sum(names: Iterable[str]) -> Column:
     return reduce(Column.__add__, map(F.col, names))
 
 
-def gravest_bits(breaks: Column) -> Column:
-    """The bits of the gravest class among `breaks`; 0 if nothing breaks."""
-    return _of_gravest(breaks, {name: F.lit(_class_bits(name)) for name in GRAVEST}, F.lit(0))
+def worst_class_bits(breaks: Column) -> Column:
+    """The bits of the worst class among `breaks`; 0 if nothing breaks."""
+    return _of_worst_class(breaks, {name: F.lit(_class_bits(name)) for name in WORST_FIRST}, F.lit(0))
 
 
-def _of_gravest(breaks: Column, values: Mapping[str, Column], nothing: Column) -> Column:
-    """The value of the gravest class among `breaks`, or `nothing`."""
+def _of_worst_class(breaks: Column, values: Mapping[str, Column], nothing: Column) -> Column:
+    """The value of the worst class among `breaks`, or `nothing`."""
     found = nothing
-    for name in reversed(GRAVEST):
+    for name in reversed(WORST_FIRST):
         found = F.when(has(breaks, _class_bits(name)), values[name]).otherwise(found)
     return found
 
 
 def order() -> dict[str, Column]:
-    """The columns ORDER of a loss with BITS as counts: the gravest class that it breaks, then how much."""
-    rank = F.lit(len(GRAVEST))
-    for place, name in reversed(list(enumerate(GRAVEST))):
+    """The columns ORDER of a loss with BITS as counts: the worst class that it breaks, then how much."""
+    rank = F.lit(len(WORST_FIRST))
+    for place, name in reversed(list(enumerate(WORST_FIRST))):
         broken = _sum(f"{view}_{name}" for view in _of(name))
         rank = F.when(broken > 0, place).otherwise(rank)
     return {"harmless": rank, "fewer": -_sum(BITS)}
@@ -82,31 +82,31 @@ def verdict(control: str, kind: str) -> Column:
     if kind == "rack":
         # Where no rack is known, the cluster has one UNKNOWN.
         outcome = F.when((F.size("racks") > 0) | ~asked, outcome)
-    gravest = _of_gravest(breaks, {name: F.lit(name) for name in GRAVEST}, F.lit(None).cast("string"))
-    losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(GRAVEST))
+    worst_class = _of_worst_class(breaks, {name: F.lit(name) for name in WORST_FIRST}, F.lit(None).cast("string"))
+    losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(WORST_FIRST))
     losing = F.filter(losses, lambda one: one["quorum"] == "lost")
     # A majority that is lost already is lost by no loss.
     taking = F.when(certain(F.col("majority")["lost"]), F.slice(losing, 1, 0)).otherwise(losing)
     found = {
         "outcome": outcome,
         "already": already,
-        "gravest": gravest,
+        "worst_class": worst_class,
         "losses": losses,
         "losing": losing["name"],
         "taking": taking["name"],
         "outnumbering": F.filter(taking, lambda one: one["outnumbers"])["name"],
         "reason": _reason(breaks, kept, already),
         "while_kept": _while_kept(kept),
-        "by_quorum": has(breaks.bitwiseAND(F.bitwise_not(kept)).bitwiseAND(gravest_bits(breaks)), ALL),
+        "by_quorum": has(breaks.bitwiseAND(F.bitwise_not(kept)).bitwiseAND(worst_class_bits(breaks)), ALL),
     }
     return let(struct(found), lambda found: _verdict(control, kind, breaks, found))
 
 
 def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
-    outcome, already, gravest = found["outcome"], found["already"], found["gravest"]
+    outcome, already, worst_class = found["outcome"], found["already"], found["worst_class"]
     losses, losing, majority = found["losses"], found["losing"], F.col("majority")
     fails, because = outcome == base.FAIL, base.unknown_because()
-    # Nothing is unread, but nodes may stand in a lost rack.
+    # Nothing is unread, but nodes may be in a lost rack.
     nowhere = (F.size("unplaced") > 0) | (F.size("unplaced_voters") > 0)
     read = (F.col("of_broker_unsure") == 0) & (F.col("already_unsure") == 0) & F.col("partitions_known")
     unplaced = F.when(nowhere & read & F.lit(kind == "rack"), "unplaced")
@@ -116,13 +116,13 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
     return base.verdict(
         control,
         outcome,
-        category=F.coalesce(gravest, F.when(already, _already_class())),
-        cause=_cause(kind, breaks, gravest, found["outnumbering"], found["reason"]),
+        category=F.coalesce(worst_class, F.when(already, _already_class())),
+        cause=_cause(kind, breaks, worst_class, found["outnumbering"], found["reason"]),
         observed={
             "lost": F.coalesce(F.slice(losses["name"], 1, SHOWN), F.array().cast("array<string>")),
             "lost_count": F.coalesce(F.size(losses), F.lit(0)),
-            "breaks": gravest,
-            "when": F.when(fails, _when(breaks, gravest)),
+            "breaks": worst_class,
+            "when": F.when(fails, _when(breaks, worst_class)),
             "views": F.when(fails, _views(kind, losses)),
             "already": F.when(fails, struct(_already_now())),
             "quorum": F.when(F.size(losing) > 0, "lost")
@@ -134,9 +134,9 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
             **because,
             base.REASON: reason,
             "while_kept": F.when(fails, found["while_kept"]),
-            # Does the gravest class break in some view only without the quorum?
+            # Does the worst class break in some view only without the quorum?
             "by_quorum": F.when(fails, found["by_quorum"]),
-            "breaking": F.when(fails, _breaking(losses, gravest)),
+            "breaking": F.when(fails, _breaking(losses, worst_class)),
             **{name: F.when(fails, column) for name, column in _answers(losses).items()},
             # Reads `acked_durability.measures`.
             "waiting": F.when(fails, F.col("acks_all_error")[TIMED_OUT]),
@@ -155,7 +155,9 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
             "unplaced_voters": F.slice("unplaced_voters", 1, SHOWN),
             "target": F.col(target.TARGET),
         },
-        partitions=F.coalesce(F.when(gravest.isNotNull(), F.sort_array(f"{kind}_partitions")), F.when(already, broken)),
+        partitions=F.coalesce(
+            F.when(worst_class.isNotNull(), F.sort_array(f"{kind}_partitions")), F.when(already, broken)
+        ),
     )
 
 
@@ -178,11 +180,12 @@ def _already_class() -> Column:
     return F.when(now["data"] > 0, "data").when(now["availability"] > 0, "availability").otherwise("writes")
 
 
-def _when(breaks: Column, gravest: Column) -> Column:
-    """The views in which the gravest class breaks."""
+def _when(breaks: Column, worst_class: Column) -> Column:
+    """The views in which the worst class breaks."""
     views = [
         F.when(
-            reduce(Column.__or__, ((gravest == name) & has(breaks, _of(name)[view]) for name in classes)), WHEN[view]
+            reduce(Column.__or__, ((worst_class == name) & has(breaks, _of(name)[view]) for name in classes)),
+            WHEN[view],
         )
         for view, classes in VIEWS.items()
     ]
@@ -205,11 +208,11 @@ def _views(kind: str, losses: Column) -> Column:
     return struct({WHEN[v]: struct({name: of_class(v, name) for name in classes}) for v, classes in VIEWS.items()})
 
 
-def _breaking(losses: Column, gravest: Column) -> Column:
-    """By view: the number of losses that break the gravest class."""
+def _breaking(losses: Column, worst_class: Column) -> Column:
+    """By view: the number of losses that break the worst class."""
 
     def number_of(view: str, classes: Iterable[str]) -> Column:
-        harmful = (F.when(gravest == name, F.size(_harmful(losses, f"{view}_{name}"))) for name in classes)
+        harmful = (F.when(worst_class == name, F.size(_harmful(losses, f"{view}_{name}"))) for name in classes)
         return F.coalesce(*harmful, F.lit(0))
 
     return struct({WHEN[view]: number_of(view, classes) for view, classes in VIEWS.items()})
@@ -241,11 +244,11 @@ def _harmful(losses: Column, bit: str) -> Column:
 
 
 def _reason(breaks: Column, kept: Column, already: Column) -> Column:
-    """A code for the text and the remedy, by the gravest class that breaks.
+    """A code for the text and the remedy, by the worst class that breaks.
 
     Codes: broken already, by the quorum's loss, only because of today's ISR, or by the configuration.
     """
-    by_quorum = kept.bitwiseAND(gravest_bits(breaks)) == 0
+    by_quorum = kept.bitwiseAND(worst_class_bits(breaks)) == 0
     return F.when(already & (breaks == 0), "already").when(by_quorum, "quorum").otherwise(_while_kept(kept))
 
 
@@ -271,7 +274,7 @@ def _rejecting(by_placement: Column) -> Column:
     return F.when(worst["effective"] >= worst["rf"], headroom.cause()).otherwise(by_placement)
 
 
-def _missing(gravest: Column, reason: Column) -> Column:
+def _missing(worst_class: Column, reason: Column) -> Column:
     """The cause of what replicas that are missing today break; NULL if none are.
 
     A loss breaks the writes of partitions that accept them now, and takes those offline that have a leader.
@@ -280,18 +283,18 @@ def _missing(gravest: Column, reason: Column) -> Column:
         base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated")
     )
     return (
-        F.when((reason == "today") & (gravest == "writes"), F.coalesce(at_min, fewer))
-        .when((reason == "today") & (gravest == "availability"), F.coalesce(under, fewer))
+        F.when((reason == "today") & (worst_class == "writes"), F.coalesce(at_min, fewer))
+        .when((reason == "today") & (worst_class == "availability"), F.coalesce(under, fewer))
         .otherwise(F.coalesce(offline, under, fewer))
     )
 
 
-def _cause(kind: str, breaks: Column, gravest: Column, outnumbering: Column, reason: Column) -> Column:
+def _cause(kind: str, breaks: Column, worst_class: Column, outnumbering: Column, reason: Column) -> Column:
     source = F.col("write_headroom_at_worst")["min_isr_source"]
     structural = sum(bit for name, bit in BITS.items() if name.startswith("structural_"))
     copies = structural - BITS["structural_writes"]
     by_placement = F.lit("placement" if kind == "rack" else "configuration:topic")
-    missing = F.coalesce(_missing(gravest, reason), base.min_isr_cause(source))
+    missing = F.coalesce(_missing(worst_class, reason), base.min_isr_cause(source))
     majority = F.concat(F.lit(f"{kind}:"), F.try_element_at(outnumbering, F.lit(1)), F.lit(HOLDS_MAJORITY))
     of_rack = F.lit(kind == "rack")
     one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & of_rack, "racks:1")

@@ -1,7 +1,7 @@
 """What the loss of any one broker, and of any one rack, breaks in a partition.
 
 Classes and views are those of `durability.lake.loss_tables.VIEWS`, a bit each (BITS). A loss breaks only what isn't broken
-without it. Brokers whose rack is unknown may stand in any rack, so each rack is lost twice: without them, and with all of them.
+without it. Brokers whose rack is unknown may be in any rack, so each rack is lost twice: without them, and with all of them.
 """
 
 from collections.abc import Callable

@@ -54,7 +54,7 @@ def codes(clusters: DataFrame) -> Codes:
     """clusters: `facts.clusters`. Adds `code_at` and `code_of`: by broker id its kind, rack and quorum codes, in one number.
 
     - `rack_quorum`, `rack_quorum_with`: by place in `racks`, the quorum after the loss of that rack, and with the nodes that may
-      stand in it.
+      be in it.
     - `rack_outnumbers`: by place, whether the voters of other racks are no majority, even if all of them are up.
     - `racks`: the brokers' racks, then those that have controllers alone. Empty if no broker has a rack: then nothing is known of
       the loss of one.
@@ -87,7 +87,7 @@ def codes(clusters: DataFrame) -> Codes:
 
 
 def _placed(rack: Column) -> Column:
-    # A controller may stand in a rack without brokers.
+    # A controller may be in a rack without brokers.
     return certain(rack != "")
 
 
@@ -117,7 +117,7 @@ def _unplaced_controller(controller: Column) -> Column:
 
 
 def _in_rack(rack: Column, with_unplaced: bool = False) -> Column:
-    """The ids of the rack's brokers and controllers, and of those that may stand there."""
+    """The ids of the rack's brokers and controllers, and of those that may be there."""
 
     def gone(node: Column, unplaced: Column) -> Column:
         there = certain(node["rack"] == rack)

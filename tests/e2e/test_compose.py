@@ -84,7 +84,7 @@ def test_a_command_makes_every_value_anew_and_never_over_another(tmp_path, capsy
     assert len(set(values.values()) | set(others.values())) == 2 * len(values)
     Fernet(values["AIRFLOW_FERNET_KEY"])
     assert re.fullmatch(r"[A-Za-z0-9_-]{22}", values["KAFKA_CLUSTER_ID"]) and values["KAFKA_CLUSTER_ID"][0] != "-"
-    # The rest stands in URLs.
+    # The rest is in URLs.
     rest = values.keys() - {"AIRFLOW_FERNET_KEY", "KAFKA_CLUSTER_ID"}
     assert all(re.fullmatch(r"[0-9a-f]{48}", values[name]) for name in rest)
     before = first.read_text()

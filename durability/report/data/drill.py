@@ -62,7 +62,7 @@ def compare(
 
     rows: of `loss_outcomes`, for one cluster. `isr_after` may be added: the predicted members of the ISR, or None where they
         can't be predicted.
-    fields: which of FIELDS are compared. unseen: the reason by field if nobody looked at it.
+    fields: which of FIELDS are compared. unseen: the reason by field if it was not compared.
     """
     found, wanted, unseen = Comparison(), tuple(fields), unseen or {}
     predicted_places: set[Place] = set()

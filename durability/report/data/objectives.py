@@ -26,6 +26,7 @@ PERIODS = {"1h": timedelta(hours=1), "6h": timedelta(hours=6), "30d": timedelta(
 LONGEST = "30d"
 HARMS = (("writes", "broker"), ("data", "broker"), ("writes", "rack"), ("data", "rack"))
 """What a loss stops or puts at risk, and what is lost, in the order of the columns ONE_FAILURE."""
+STATES = ("missed", "met", "unknown")
 COLUMNS = ("cluster", "captured_at", "result_id", "tiers")
 AT_ONCE = 1_000
 """The most runs whose counters are in memory at once. 30 days of pulses of a hundred clusters are 900,000 rows."""

@@ -43,7 +43,7 @@ class Facets:
 
     @cached_property
     def _values(self) -> list[dict[Any, tuple[int, str]]]:
-        """For each member its values with their place and name. Places start at 1, because 0 stands for any value."""
+        """For each member its values with their place and name. Places start at 1, because 0 means any value."""
         found = []
         for place, name in enumerate(NAMES):
             there = {key[place] for key in self._counts}
@@ -115,7 +115,7 @@ class Facets:
         return ".".join(str(values[value][0]) if value in values else "0" for values, value in known)
 
     def mark(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Give rows of findings the member `facets`: the places of the values of each finding that the row stands for."""
+        """Give rows of findings the member `facets`: the places of the values of each finding that the row represents."""
         for row in rows:
             findings = [row, *({**row, **other} for other in row["also"])]
             row["facets"] = " ".join(self._places(_key(finding)) for finding in findings)

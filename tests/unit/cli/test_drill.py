@@ -76,7 +76,7 @@ def test_the_shipped_example_is_rehearsed_without_a_document(folder):
 def test_nodes_that_may_stand_in_a_lost_rack_are_said_to_be_kept(folder):
     built = drill.request(given(folder)).miniature
     assert 3 not in built.lost
-    assert built.not_rebuilt == ("nodes without a known rack, which may stand in the lost one, are kept: 3",)
+    assert built.not_rebuilt == ("nodes without a known rack, which may be in the lost one, are kept: 3",)
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_the_way_back_leaves_out_a_topic_that_a_step_would_harm():
     assert {topic for step in back.change.steps for topic in step.topics} == {"a"}
 
 
-def test_settings_come_with_their_batch_and_gravest_first():
+def test_settings_come_with_their_batch_and_worst_first():
     doc = document(
         """
         topic  replicas  min

@@ -101,7 +101,7 @@ def test_of_restarts_nothing_is_said_where_a_fact_or_a_set_is_missing():
 
 
 def test_waves_need_no_racks():
-    """A broker without a rack may stand in any, so what a rack's loss breaks is unknown."""
+    """A broker without a rack may be in any, so what a rack's loss breaks is unknown."""
     cluster = random_cluster("eu", 1)
     costs, sets = rows_of([cluster])
     unsure = [row | {"unknown": 3} if row["kind"] == "rack" else row for row in costs.to_pylist()]

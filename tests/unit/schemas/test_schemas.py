@@ -6,6 +6,7 @@ import copy
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 from hypothesis import example, given, settings
@@ -16,6 +17,8 @@ from durability.catalogue import PROVIDERS
 from durability.catalogue.causes import DISAGREE
 from durability.errors import BadInput
 from durability.policy import load_clusters, load_frameworks, load_policy, load_waivers
+from durability.report.data.health import Health
+from durability.report.data.objectives import PERIODS, Minutes, Objective
 from durability.schemas.generate import text
 from durability.topology import read, validate
 from tests import ROOT
@@ -413,6 +416,69 @@ def test_the_schema_of_findings_knows_every_key_that_is_written(written):
 )
 def test_findings_that_readers_could_not_use_are_refused(written, place, value):
     assert problems("findings", json.loads(changed(written, place, value)))
+
+
+SITUATION = {
+    "applications": [
+        {
+            **{"cluster": "eu-payments", "group": "totals", "type": "streams", "tier": "critical", "unknown": None},
+            **{"clients": 3, "stateful_tasks": 6, "standby_replicas": 1, "rack_aware_tags": ["zone"]},
+            "losses": [{"tag": "zone", "value": "az1", "count": 1, "tasks": ["1_2"], "active": 4, "standby": 2}],
+        },
+        {
+            **{"cluster": "eu-payments", "group": "moves", "type": None, "tier": None, "unknown": "it moves"},
+            **{"clients": None, "stateful_tasks": None, "standby_replicas": None, "rack_aware_tags": []},
+            "losses": [],
+        },
+    ],
+    "rack_outages": [
+        {
+            "cluster": "eu-payments",
+            "lost_racks": [{"rack": "az1", "brokers": [1, 4], "since": "2026-11-20T02:00:00Z", "perhaps_since": None}],
+            "assess": None,
+            "steps": [
+                {
+                    **{"step": "lower", "setting": "min.insync.replicas", "value": 2, "source": "topic", "now": 2},
+                    **{
+                        "lower_to": 1,
+                        "since": "2026-11-20T02:00:00Z",
+                        "topics": ["orders"],
+                        "more": 0,
+                        "partitions": 3,
+                    },
+                    **{"lower": "kafka-configs", "restore": None, "words": "Step 3"},
+                }
+            ],
+        }
+    ],
+}
+"""Members of findings.json that `written` has no entries of."""
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("applications/0/clients", "3"),
+        ("applications/0/losses/0/tasks", None),
+        ("brokers/0/UnderMinIsrPartitionCount", None),
+        ("brokers/0/live", "yes"),
+        ("rack_outages/0/lost_racks/0/brokers", ["1"]),
+        ("rack_outages/0/lost_racks/0/since", 5),
+        ("rack_outages/0/steps/0/step", "wait"),
+        ("objectives/0/state", "nearly met"),
+        ("objectives/0/partition_minutes/30d/all", -1),
+        ("objectives/0/budget_used", 0.5),
+    ],
+)
+def test_so_are_lists_about_the_whole_cluster_that_readers_could_not_use(written, place, value):
+    counts = {"under_min_isr": 1, "under_min_rack_isr": 0, "at_min_isr": 0, "at_min_rack_isr": 0, "under_replicated": 1}
+    leads = {"broker": 4, "rack": None, "live": True, "unknown": 0, **counts}
+    health = Health(pa.table({}), pa.Table.from_pylist([{"cluster": "eu-payments", "topic": None, "brokers": [leads]}]))
+    minutes = {period: Minutes(3.0, 0.0, 40_000.0) for period in PERIODS}
+    tier = Objective("critical", "writes", "rack", 99.9, minutes, "eu-payments").to_dict()
+    document = {**written, **SITUATION, "brokers": health.brokers(), "objectives": [tier]}
+    assert problems("findings", document) == []
+    assert problems("findings", json.loads(changed(document, place, value)))
 
 
 def test_a_key_of_a_finding_that_is_missing_is_named(written):

@@ -266,7 +266,7 @@ def test_the_same_moment_twice_names_both_files(tmp_path):
         (b'{"format":\n "\xff"}', "line 2: not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not a topology document"),
-        (b'{"format": "kafka-topology/1", "cluster": {"id": "a", "id": "b"}}', "/cluster/id: this key stands twice"),
+        (b'{"format": "kafka-topology/1", "cluster": {"id": "a", "id": "b"}}', "/cluster/id: this key occurs twice"),
         (b'{"format": "kafka-topology/1", "x": [1, NaN]}', "/x/1: NaN is no JSON number"),
         (b'{"format": "kafka-topology/1", "x": -Infinity}', "/x: -Infinity is no JSON number"),
     ],
@@ -289,7 +289,7 @@ def test_one_of_many_keys_that_stands_twice_is_found_in_linear_time(tmp_path):
     keys = [f"k{number}" for number in range(200_000)]
     members = ", ".join(f'"{key}": 1' for key in [*keys, keys[-1]])
     (tmp_path / "bad.json").write_text(f'{{"x": {{{members}}}}}')
-    assert "/x/k199999: this key stands twice" in refusal(tmp_path)
+    assert "/x/k199999: this key occurs twice" in refusal(tmp_path)
 
 
 def test_only_a_partition_of_a_diskless_topic_may_lack_replicas():

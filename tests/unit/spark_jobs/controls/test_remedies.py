@@ -180,7 +180,7 @@ def test_bash_runs_just_the_commands(everything, tmp_path):
     noted = tmp_path / "noted"
     scripts = [text for text in everything if is_script(text)]
     hostile = [text for text in scripts if "touch" in text]
-    assert hostile, "a rack's name stands in a comment"
+    assert hostile, "a rack's name is in a comment"
     asking = [text for text in scripts if NONE_RUNS in text][:3]
     assert asking
     for text in [*hostile, *asking, *scripts[:: max(1, len(scripts) // 25)]]:
