@@ -39,6 +39,7 @@ def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> Data
     """A pulse's staged facts, read by the driver: on S3 Spark can read Iceberg tables, but not plain files."""
     from durability.lake import Lake
 
+    assert plan.lake is not None
     rows = Lake.open(plan.lake).read_files(table, plan.staged[table.name])
     # Use one chunk: Spark 4.1 loses rows of an Arrow table in many small chunks.
     return spark.createDataFrame(rows.combine_chunks())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,9 +29,14 @@ def start(name: str) -> SparkSession:
     remember_classes(spark)
     # LogicalRDD warns, listing all columns, when the optimizer finds that a struct of a checkpointed frame is never NULL. Spark
     # then doesn't know the frame's size, and broadcasts it only with a hint.
-    log4j = spark.sparkContext._jvm.org.apache.logging.log4j
+    log4j = jvm(spark).org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel("org.apache.spark.sql.execution.LogicalRDD", log4j.Level.ERROR)
     return spark
+
+
+def jvm(spark: SparkSession) -> Any:
+    """Spark's JVM: Java packages and classes by name (py4j's JVMView)."""
+    return spark.sparkContext._jvm
 
 
 def checkpointed(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
@@ -46,18 +53,18 @@ def remember_classes(spark: SparkSession) -> None:
 
     By default py4j looks them up at each use. That was a third of all round trips while rules are built.
     """
-    jvm = spark.sparkContext._jvm
+    packages = jvm(spark)
     for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
-        setattr(jvm, name, _Remembered(getattr(jvm, name)))
+        setattr(packages, name, _Remembered(getattr(packages, name)))
 
 
 class _Remembered:
     """A Java class whose static methods are looked up once."""
 
-    def __init__(self, java_class):
+    def __init__(self, java_class: Any):
         self._java_class = java_class
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         # Python calls this for missing attributes only, so once per method.
         member = self.__dict__[name] = getattr(self._java_class, name)
         return member

@@ -20,7 +20,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     """The facts of the evaluated clusters, by cluster. lake: has `scan(table, where, columns) -> pa.Table`."""
     from pyiceberg.expressions import In
 
-    attempts = {s.attempt_id for s in plan.judged if s.attempt_id}
+    attempts = set(plan.attempts)
     if not attempts:
         return {}
     snapshots = In("attempt_id", attempts)

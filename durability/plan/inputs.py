@@ -19,7 +19,7 @@ def check(lake: Lake, plan: Plan) -> None:
     """
     from pyiceberg.expressions import GreaterThanOrEqual, In
 
-    attempts = {s.attempt_id for s in plan.judged}
+    attempts = set(plan.attempts)
     before = {s.previous_attempt_id for s in plan.judged if s.previous_attempt_id}
     results = {s.previous_result_id for s in plan.snapshots if s.previous_result_id}
     tiers = {s.resolved_result_id for s in plan.judged if s.resolved_result_id}

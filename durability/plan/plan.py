@@ -219,6 +219,11 @@ class Plan:
         return [s for s in self.snapshots if s.judged]
 
     @property
+    def attempts(self) -> list[str]:
+        """The attempts with the facts of the snapshots that this run evaluates."""
+        return [s.attempt_id for s in self.judged if s.attempt_id is not None]
+
+    @property
     def latest(self) -> str:
         """The time of the run's newest snapshot, accepted or not; without one, the start of the run."""
         moments = [s.captured_at for s in self.snapshots if s.captured_at]

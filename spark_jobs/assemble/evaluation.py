@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from durability.lake import tables
 from durability.plan.inventory import Inventory
-from durability.plan.plan import Plan, SnapshotPart
+from durability.plan.plan import LookBack, Plan, SnapshotPart
 from spark_jobs import session
 from spark_jobs.assemble import changes, outcomes, topics, verdicts
 from spark_jobs.assemble import past as history
@@ -68,10 +68,10 @@ class Evaluation:
         self.resolved = read("resolved_policy").where(of_result)
         self._grouped = bool(plan.grouped) and not plan.small
         # The scan takes as long as preparing the frames to join it with.
-        rows = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
+        rows = groups.representatives(read, plan.attempts, plan.grouped)
         self._scan = background.submit(self._scanned, groups.numbered(rows) if self._grouped else rows)
         # Counters of previous runs need nothing from this run.
-        self._counted = background.submit(self._counted_before) if plan.look_back else None
+        self._counted = background.submit(self._counted_before, plan.look_back) if plan.look_back else None
         self.base_clusters = self._checkpointed(facts.clusters(self._facts))
         self.topics = self._checkpointed(facts.topics(self._facts, self.resolved, self.base_clusters, self.tiers))
         # Outcomes without partitions are computed while topics are measured.
@@ -85,7 +85,7 @@ class Evaluation:
         self.measured = groups.expand(self._measured_once)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
-            self.past = history.Past(plan, read, self.resolved, self.tiers)
+            self.past = history.Past(plan, plan.look_back.uncounted, read, self.resolved, self.tiers)
             # Read twice: for writing, and for the readings over time.
             self.earlier = self._checkpointed(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
         if plan.pulse:
@@ -96,7 +96,7 @@ class Evaluation:
 
     def _facts(self, name: str) -> DataFrame:
         """A fact table's rows of the evaluated snapshots."""
-        return self._read(name).where(F.col("attempt_id").isin([s.attempt_id for s in self.plan.judged]))
+        return self._read(name).where(F.col("attempt_id").isin(self.plan.attempts))
 
     def _scanned(self, rows: DataFrame) -> DataFrame:
         """Partitions to evaluate, checkpointed if they are read twice. A large fleet without groups reads them once."""
@@ -119,7 +119,8 @@ class Evaluation:
 
     def _found_losses(self) -> Losses:
         rows, by_name = self._facts("partitions"), not self.plan.pulse
-        without = [s.attempt_id for s in self.plan.judged if s.attempt_id not in set(self.plan.grouped)]
+        grouped = set(self.plan.grouped)
+        without = [attempt for attempt in self.plan.attempts if attempt not in grouped]
         equal = loss_groups.Groups(self._scan.result(), without) if self._grouped else None
         large = not self.plan.small
         return Losses(rows, self.topics, self.base_clusters, self._checkpointed, by_name, large=large, groups=equal)
@@ -153,7 +154,7 @@ class Evaluation:
 
     def _over_time(self, clusters: DataFrame, of_topics: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Both frames with their readings over time, if the lake has earlier snapshots."""
-        if not self.plan.look_back:
+        if self._counted is None:
             return clusters, of_topics
         over_time = history.over_time(self.plan, self._counted.result(), self._counted_now(), self.earlier)
         policy = self.plan.policy.readings
@@ -255,8 +256,9 @@ class Evaluation:
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
 
-        The frames don't depend on each other, so Spark can plan one while it runs another.
+        The frames don't depend on each other, so Spark can plan one while it runs another. A pulse has no outcomes.
         """
+        assert self._outcome_expressions is not None and self._other_outcomes is not None
         # Equal topics can have different readings over time.
         targets = self._with_targets(self.measured if self.plan.look_back else self._measured_once)
         clusters, of_topics = self._over_time(self.clusters, targets)
@@ -292,11 +294,11 @@ class Evaluation:
         ]
         return reduce(DataFrame.unionByName, frames)
 
-    def _counted_before(self) -> DataFrame:
+    def _counted_before(self, look_back: LookBack) -> DataFrame:
         """Counters from previous runs. A small run reads them here, because planning them with the rest takes longer."""
         capture_times = literal({s.cluster: s.captured_at for s in self.plan.judged}, "map<string,string>")
         captured = F.try_element_at(capture_times, F.col("cluster")).cast("timestamp")
-        counted = history.counted(self.plan, self._read, captured)
+        counted = history.counted(self.plan, look_back, self._read, captured)
         return self._checkpointed(counted) if self.plan.small else counted
 
     def verdicts(self) -> DataFrame:

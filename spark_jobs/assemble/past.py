@@ -6,12 +6,12 @@ counters are known, each such snapshot is treated as a separate cluster. So seve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from durability.plan.plan import Plan
+from durability.plan.plan import Earlier, LookBack, Plan
 from spark_jobs.assemble import topics
 from spark_jobs.assemble.verdicts import SNAPSHOT
 from spark_jobs.controls import min_insync_replicas, partition_health
@@ -35,14 +35,20 @@ KEYS = "map<string,struct<cluster:string,captured_at:timestamp,snapshot_id:strin
 
 
 class Past:
-    """The snapshots of `plan.look_back.uncounted`: their partition health and, in a nightly run, their rack outages.
+    """Earlier snapshots that no run has counted: their partition health and, in a nightly run, their rack outages.
 
     In these frames `cluster` is the id of the staged snapshot, `attempt_id`.
     """
 
-    def __init__(self, plan: Plan, read: Callable[[str], DataFrame], resolved: DataFrame, tiers: Column):
+    def __init__(
+        self,
+        plan: Plan,
+        earlier: Sequence[Earlier],
+        read: Callable[[str], DataFrame],
+        resolved: DataFrame,
+        tiers: Column,
+    ):
         """read: returns a lake table's rows. resolved, tiers: the arguments of `facts.topics` for the evaluated snapshots."""
-        earlier = plan.look_back.uncounted
         attempts: dict[str, list[str]] = {}
         for e in earlier:
             attempts.setdefault(e.cluster, []).append(e.attempt_id)
@@ -87,21 +93,21 @@ class Past:
         return rows.groupBy("cluster", "topic").agg(F.collect_list("state").alias("past"))
 
 
-def counted(plan: Plan, read: Callable[[str], DataFrame], captured: Column) -> DataFrame:
+def counted(plan: Plan, look_back: LookBack, read: Callable[[str], DataFrame], captured: Column) -> DataFrame:
     """Rows of `health_counters` from previous runs, for the evaluated clusters, within the look-back before `captured`.
 
     Results without a row in `runs` are left out. `source` and `finished_at` identify the result of a row.
 
     captured: the capture time of the evaluated snapshot of the row's cluster; NULL for other clusters.
     """
-    since, until = plan.look_back.since, max(s.captured_at for s in plan.judged)
+    since, until = look_back.since, max(s.captured_at for s in plan.judged if s.captured_at is not None)
     recent = (F.col("captured_at") >= F.lit(since).cast("timestamp")) & (
         F.col("captured_at") <= F.lit(until).cast("timestamp")
     )
     runs = read("runs").where(F.col("captured_at") >= F.lit(since).cast("timestamp"))
     runs = runs.groupBy("result_id").agg(F.max("finished_at").alias("finished_at"))
-    look_back = F.make_dt_interval(secs=F.lit(plan.policy.readings["look_back"]))
-    within = (F.col("captured_at") < captured) & (F.col("captured_at") >= captured - look_back)
+    interval = F.make_dt_interval(secs=F.lit(plan.policy.readings["look_back"]))
+    within = (F.col("captured_at") < captured) & (F.col("captured_at") >= captured - interval)
     rows = read("health_counters").where(recent & within)
     return rows.join(F.broadcast(runs), "result_id").withColumn("source", F.concat_ws("\n", "result_id", "snapshot_id"))
 

@@ -241,7 +241,7 @@ def counters(
         F.array_distinct(F.flatten(missing)).alias("out_of_sync"),
     )
     rows = distance.with_tier(distance.with_distance(rows, distances), tiers)
-    anything = sum(F.coalesce(F.col(n), F.lit(0)) for n in (*counted, *tables.ONE_FAILURE)) > 0
+    anything = sum((F.coalesce(F.col(n), F.lit(0)) for n in (*counted, *tables.ONE_FAILURE)), F.lit(0)) > 0
     per_cluster = rows.groupBy(*verdicts.SNAPSHOT).agg(
         *(F.sum(n).alias(n) for n in ("partitions", *counted, *tables.ONE_FAILURE)),
         F.sort_array(F.array_distinct(F.flatten(F.collect_list("out_of_sync")))).alias("out_of_sync"),
@@ -302,7 +302,7 @@ def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     entry = F.struct(
         F.col("id").alias("broker"), broker["rack"].alias("rack"), broker["live"].alias("live"), *tables.LED_COUNTS
     )
-    anything = sum(F.col(name) for name in tables.LED_COUNTS) > 0
+    anything = sum((F.col(name) for name in tables.LED_COUNTS), F.lit(0)) > 0
     joined = counts.where(anything).join(F.broadcast(known), "cluster")
     return joined.groupBy("cluster").agg(F.sort_array(F.collect_list(entry)).alias("brokers"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -62,7 +62,7 @@ def expire(stored: JavaObject, before: datetime) -> bool:
 
 def _loaded(spark: SparkSession, name: str) -> JavaObject:
     """A table's present state, as Iceberg's `org.apache.iceberg.Table`."""
-    return spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    return session.jvm(spark).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
 
 
 def _data_files(stored: JavaObject) -> int:
@@ -103,12 +103,11 @@ def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, i
 
 def drop_files(spark: SparkSession, name: str, paths: Sequence[str]) -> None:
     """Remove files from a table in one commit. It reads no data and doesn't conflict with concurrent appends."""
-    jvm = spark._jvm
     delete = _loaded(spark, name).newDelete()
     for path in paths:
         # Don't pass a Java String: py4j would call SnapshotProducer's own deleteFile(String), which deletes the file
         # itself but not its entry in the table.
-        delete.deleteFile(jvm.java.lang.StringBuilder(path))
+        delete.deleteFile(session.jvm(spark).java.lang.StringBuilder(path))
     delete.commit()
 
 

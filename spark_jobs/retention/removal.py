@@ -120,7 +120,7 @@ class Upkeep:
         if whole:
             compaction.drop_files(self.spark, name, whole)
         partly = found.join(by_file.where("rows < record_count").select("_file"), "_file", "left_semi")
-        bounds = partly.agg(F.countDistinct("_file").alias("files"), F.min("first"), F.max("last")).first()
+        bounds = partly.agg(F.countDistinct("_file").alias("files"), F.min("first"), F.max("last")).collect()[0]
         if bounds["files"]:
             first, last = (compaction.timestamp(moment.replace(tzinfo=UTC)) for moment in bounds[1:])
             partly.select(key).distinct().createOrReplaceTempView("goes")
