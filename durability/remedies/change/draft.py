@@ -22,7 +22,8 @@ from durability.remedies.change.model import (
 from durability.remedies.change.proof import gravity
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.finding import Finding
-from durability.remedies.moves.model import Broker, Partition, Problem, Solution, Target
+from durability.remedies.moves import copysets
+from durability.remedies.moves.model import Broker, Copysets, Partition, Problem, Solution, Target
 from durability.remedies.moves.solve import solve
 from durability.remedies.target import impossible
 
@@ -135,7 +136,21 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     rank = {name: -max(map(gravity, found)) for name, found in of_topics.items()}
     wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
     change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
+    solution = replace(solution, copysets=_copysets(solution, change.planned))
     return Draft(inputs.document, change, solution, tuple(left_out.items()), held, notes)
+
+
+def _copysets(solution: Solution, planned: Document) -> Copysets:
+    """With the min.insync.replicas that the steps lead to: the solver knows the targets of topics that move, and no other."""
+    place = {broker: number for number, broker in enumerate(sorted(solution.load.before))}
+    least = settings.min_isr(planned)
+    then = [
+        (tuple(sorted(place[broker] for broker in p["replicas"])), least.get(topic["name"]))
+        for topic in planned["topics"]
+        for p in topic["partitions"]
+    ]
+    after, losses = copysets.losses(then, len(place))
+    return replace(solution.copysets, after=after, losses_after=losses)
 
 
 def _by_topic(findings: Sequence[Finding]) -> dict[str, list[Finding]]:

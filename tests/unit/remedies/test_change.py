@@ -396,6 +396,22 @@ def test_a_minimum_lowered_in_a_rack_outage_is_inherited_again(inherited, value)
     assert planned["configs"].get(MIN_ISR) == value
 
 
+@pytest.mark.parametrize(
+    "replicas, wanted, raised, share",
+    [
+        ("1,2,3", (3, 2), 2, 3 / 6),  # it doesn't move
+        ("1", (2, 2), None, 1 / 6),  # it moves, and its minimum stays: it would have no headroom
+    ],
+)
+def test_copysets_count_the_minimum_that_the_steps_lead_to(replicas, wanted, raised, share):
+    doc = document(f"topic replicas min\nt {replicas} 1", brokers="1 2 3 4")
+    made = draft.draft(inputs(doc, {"t": wanted}))
+    raises = [int(s.value) for step in made.change.steps for s in step.settings]
+    assert raises == ([] if raised is None else [raised])
+    pairs = made.solution.copysets.losses_after[0]
+    assert pairs.writes == pytest.approx(share)
+
+
 @pytest.mark.parametrize("replicas, now, least, settings", [("1,2", 1, 2, []), ("1,2,3", 1, 2, [("1", "2")])])
 def test_no_minimum_is_raised_to_the_number_of_replicas(replicas, now, least, settings):
     doc = document(f"topic replicas min\nt {replicas} {now}", brokers="1 2 3")
