@@ -16,7 +16,7 @@ def meets(replicas: Iterable[int], target: Target, brokers: Mapping[int, Broker]
     racks = [brokers[b].rack if b in brokers else None for b in replicas]
     there = sorted({b.rack for b in brokers.values() if b.rack is not None})
     named = {rack for rack in racks if rack is not None}
-    wanted = max(target.racks or 1, len(racks) if target.own_racks else 1)
+    wanted = max(target.racks or 0, len(racks) if target.own_racks else 0)
     if len(racks) < target.replication_factor or len(named) < min(wanted, len(there)):
         return False
     if target.balanced and there:

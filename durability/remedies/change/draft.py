@@ -29,6 +29,8 @@ from durability.remedies.target import impossible
 
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
 FEW_RACKS = "few-racks"
+OF_RACKS = ("replica_racks", "min_insync_racks", "acked_racks")
+"""Keys of a tier that ask for a number of racks. `target_racks` is 1 without them."""
 RELAXED = (
     "its new replicas don't let it survive the loss of a rack, because the racks of the live brokers don't suffice: add a rack,"
     " or give it a tier that asks for fewer"
@@ -185,13 +187,18 @@ def _target(name: str, findings: Sequence[Finding], inputs: Inputs) -> tuple[Tar
     least = posture["target_min_insync_replicas"]
     return Target(
         replication_factor=posture["target_replication_factor"],
-        racks=posture["target_racks"],
+        racks=_racks(posture["target_racks"], required),
         own_racks=bool(posture["target_own_racks"]),
         balanced=bool(posture["target_rack_balance"]),
         acked=None if None in acked else acked,
         survives_rack=survives,
         min_isr=aims["min_insync_replicas_now"] if least is None else least,
     ), None
+
+
+def _racks(span: int | None, required: Mapping[str, Any]) -> int | None:
+    """The racks that replicas must span; None if nothing asks for one: a replica on a broker without a rack may stay then."""
+    return None if span == 1 and not any(required.get(key) for key in OF_RACKS) else span
 
 
 def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tuple[Solution, frozenset[str]]:

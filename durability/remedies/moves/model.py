@@ -48,7 +48,7 @@ class Target:
 
     replication_factor: the fewest replicas of each partition; None if unknown, which leaves the topic out.
     at_most: the most replicas of a partition; None keeps any that there are. Replicas above it are removed.
-    racks: the racks that replicas must span, as far as the cluster has them; None for one.
+    racks: the racks that replicas must span, as far as the cluster has them; None if nothing is asked of them.
     own_racks: must each replica be in its own rack, as far as the cluster has racks?
     balanced: must no rack of the cluster have two replicas more than another? Each replica then needs a rack.
     acked: (racks, n): any n of the replicas must span that many racks.

@@ -22,7 +22,8 @@ class Rule:
     """A target in a cluster of so many racks.
 
     copies: the fewest replicas. at_most: the most; None for any. span: racks that replicas must span, as far as the cluster has
-    them. least: the min.insync.replicas with which the topic must survive the loss of a rack; None if it needn't.
+    them; 0 if nothing is asked: replicas on brokers without a rack may stay. least: the min.insync.replicas with which the topic
+    must survive the loss of a rack; None if it needn't.
     """
 
     copies: int
@@ -55,7 +56,7 @@ class Rule:
         unracked, total = counts[UNRACKED], sum(counts)
         fullest = sorted(counts[:UNRACKED], reverse=True)
         spanned = sum(1 for n in fullest if n)
-        if spanned < min(max(self.span, total if self.own_racks else 1), self.racks):
+        if spanned < min(max(self.span, total if self.own_racks else 0), self.racks):
             return False
         if self.balanced and self.racks and (unracked or fullest[0] - fullest[-1] > 1):
             return False
@@ -77,7 +78,7 @@ def rule_of(target: Target, racks: int) -> Rule:
     return Rule(
         target.replication_factor,
         target.at_most,
-        target.racks or 1,
+        target.racks or 0,
         target.own_racks,
         target.balanced,
         target.acked,

@@ -396,6 +396,14 @@ def test_a_minimum_lowered_in_a_rack_outage_is_inherited_again(inherited, value)
     assert planned["configs"].get(MIN_ISR) == value
 
 
+@pytest.mark.parametrize("required, moved", [({}, {("t", 1)}), ({"replica_racks": 1}, {("t", 0), ("t", 1)})])
+def test_replicas_without_a_rack_move_only_if_the_tier_asks_for_racks(required, moved):
+    doc = document("topic replicas\nt 3,4\nt 1", brokers="1:az1 2:az2 3 4")
+    asked = replace(inputs(doc, {"t": (2, None)}), required={"t": required})
+    made = draft.draft(asked)
+    assert {(m.topic, m.partition) for step in made.change.steps for m in step.moves if m.added} == moved
+
+
 @pytest.mark.parametrize(
     "replicas, wanted, raised, share",
     [
