@@ -204,8 +204,29 @@ def min_isr(document: Document) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def recorded_min_isr(document: Document) -> set[str | None]:
+    """The min.insync.replicas that controllers recorded cluster-wide, as KRaft does with ELR on: it overrides the brokers' own.
+
+    None is an unknown value. Empty if the brokers' values count: with ELR off, without described controllers, or if brokers
+    state a cluster-wide value, which is the record.
+    """
+    cluster, unreadable = document["cluster"], Unreadable(document)
+    if not (cluster.get("features") or {}).get(elr.FEATURE, 0):
+        return set()
+    if any((broker.get("config_sources") or {}).get(MIN_ISR) == "cluster-default" for broker in document["brokers"]):
+        return set()
+    found: set[str | None] = set()
+    for index, controller in enumerate(cluster.get("controllers") or ()):
+        if controller.get("configs") is None or unreadable.covers("cluster", "controllers", index, "configs", MIN_ISR):
+            continue
+        described = "default" in (controller.get("config_sources") or {}).values()
+        found.add(controller["configs"].get(MIN_ISR, None if described else "1"))
+    return found
+
+
 def default_min_isr(document: Document) -> int | None:
-    """The min.insync.replicas of the brokers; None if they have different ones. Kafka's default is 1."""
-    stated = {(broker.get("configs") or {}).get(MIN_ISR, "1") for broker in document["brokers"]}
-    value = stated.pop() if len(stated) == 1 else ""
-    return int(value) if value.isdecimal() else None
+    """The min.insync.replicas that topics inherit; None if brokers, or controllers, have different ones. Kafka's default is 1."""
+    stated = recorded_min_isr(document)
+    stated = stated or {(broker.get("configs") or {}).get(MIN_ISR, "1") for broker in document["brokers"]}
+    value = stated.pop() if len(stated) == 1 else None
+    return int(value) if value is not None and value.isdecimal() else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from durability.remedies import effects
 from durability.remedies.change.model import MIN_ISR, Document, Harm, Move, Setting, Step
-from durability.remedies.change.settings import unread
+from durability.remedies.change.settings import recorded_min_isr, unread
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.safety import CAPPED
 from durability.topology.unreadable import Unreadable
@@ -28,6 +28,7 @@ class _Cluster:
         self.unreadable = Unreadable(document)
         self.unread = unread(document, MIN_ISR)
         self.defaults = {broker["id"]: self._default(broker, index) for index, broker in enumerate(document["brokers"])}
+        self.recorded = recorded_min_isr(document)
         self.inherited: dict[tuple[str, str], tuple[str, str]] = {}
 
     def _default(self, broker: Document, index: int) -> str | None:
@@ -46,7 +47,8 @@ class _Cluster:
         stated = topic["configs"].get(MIN_ISR)
         if stated is None:
             of_brokers = {self.defaults.get(leader)} if leader is not None else {*self.defaults.values()}
-            stated = of_brokers.pop() if len(of_brokers) == 1 else None
+            values = self.recorded or of_brokers
+            stated = next(iter(values)) if len(values) == 1 else None
         return int(stated) if stated is not None and stated.isdecimal() else None
 
     def effective(self, topic: Document, partition: Mapping[str, Any]) -> int | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from durability.remedies.change import draft, guards, proof, scripts, states, way_back
+from durability.remedies.change import draft, guards, proof, scripts, settings, states, way_back
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.brokers import of_rows
 from durability.remedies.change.describe import before, notes
@@ -394,6 +394,28 @@ def test_a_minimum_lowered_in_a_rack_outage_is_inherited_again(inherited, value)
     assert [(s.was, s.value) for step in made.change.steps for s in step.settings] == [("1", value)]
     [planned] = made.change.planned["topics"]
     assert planned["configs"].get(MIN_ISR) == value
+
+
+@pytest.mark.parametrize(
+    "elr, of_brokers, of_controllers, harms",
+    [
+        (1, "2", {}, 0),  # the controllers' default is recorded cluster-wide, and overrides the brokers' value
+        (1, "1", {MIN_ISR: "2"}, 1),
+        (1, "2", None, 1),  # without described controllers, the brokers' value is all that is known
+        (0, "2", {}, 1),
+        (0, "1", {MIN_ISR: "2"}, 0),
+    ],
+)
+def test_with_elr_the_controllers_value_is_what_topics_inherit(elr, of_brokers, of_controllers, harms):
+    doc = document("topic replicas isr\nt 1 1", brokers="1 2 3")
+    doc["cluster"]["features"] = {"eligible.leader.replicas.version": elr}
+    if of_controllers is not None:
+        doc["cluster"]["controllers"] = [{"id": 9, "configs": of_controllers}]
+    for broker in doc["brokers"]:
+        broker["configs"] = {MIN_ISR: of_brokers}
+    step = Step("01-reassign", "reassign", "", moves=(Move("t", 0, (1,), (1, 2)),))
+    assert len(states.play(json.loads(json.dumps(doc)), [step], FACTS)) == harms
+    assert settings.min_isr(doc) == {"t": 2 if harms else 1}
 
 
 @pytest.mark.parametrize("required, moved", [({}, {("t", 1)}), ({"replica_racks": 1}, {("t", 0), ("t", 1)})])
