@@ -11,7 +11,7 @@ OVER_TIME = ("at-min-isr-over-time",)
 LATER = "It is about several snapshots: later audits show whether it is gone"
 DISPUTED = "Spark and the cross-check disagree about it, so a plan can't prove that it is fixed"
 OPEN = ("FAIL", "UNKNOWN")
-HEALTH = "partition-health"
+HEALTH, AT_MIN = "partition-health", "at-min-isr"
 HEALTH_ORDER = {"offline": 3, "under-min-isr": 2, "at-min-isr": 1, "under-replicated": 1}
 """Categories of partition-health, the worst first. A partition that is at its min ISR and not under-replicated has all its
 replicas in sync, so it isn't better off under-replicated."""
@@ -67,15 +67,22 @@ def _of_health(finding: Finding) -> bool:
     return of_topic and finding.get("category") in HEALTH_ORDER and bool(finding["partitions"])
 
 
+def _lagging(findings: Iterable[Finding]) -> set[tuple[str, int]]:
+    """The partitions, by topic and number, that a finding of partition-health names as under-replicated."""
+    of_lag = [one for one in findings if _of_health(one) and one["category"] == "under-replicated"]
+    return {(one["resource"], partition) for one in of_lag for partition in one["partitions"]}
+
+
 def _is_worse(
     finding: Finding,
     earlier: Finding | None,
     was: Mapping[tuple[str, int], tuple[int, int]],
     then: Mapping[tuple[str, int], tuple[int, int]],
+    lagging: Collection[tuple[str, int]] = (),
 ) -> bool:
     """Is a finding after the plan new or worse, for any partition that it names?
 
-    earlier: the finding with its id before the plan. was, then: `_states` before and after.
+    earlier: the finding with its id before the plan. was, then: `_states` before and after. lagging: `_lagging` after.
 
     partition-health has a finding per category. A partition that was under its min ISR and is at it afterwards moves from one
     finding to another, which is no new problem. A control with one finding may list only the partitions of its worst category,
@@ -86,6 +93,9 @@ def _is_worse(
     named = {*(finding["partitions"] or ())}
     if _of_health(finding):
         keys = [(finding["resource"], partition) for partition in (named if graver > 0 else named - listed)]
+        if finding["category"] == AT_MIN and earlier is not None and any(key in lagging for key in keys):
+            # It is graver for those whose ISR shrank. The others have all replicas in sync: no worse than when it named them.
+            keys = [key for key in keys if key in lagging or key[1] not in listed]
         return not all(key in was and then[key][0] < was[key][0] and then[key][1] < was[key][1] for key in keys)
     if graver or earlier is None:
         return graver > 0
@@ -122,13 +132,13 @@ def compare(
     the ids that may come back; None for another plan, which must fix one of its targets. steps: has the plan any?
     disputed: ids that the cross-check disputes before the plan; they are never fixed.
     """
-    was, then = _states(before.values()), _states(after.values())
+    was, then, lagging = _states(before.values()), _states(after.values()), _lagging(after.values())
     worse = [
         finding
         for id, finding in after.items()
         if id not in (allowed or ())
         and finding["control"] not in OVER_TIME
-        and _is_worse(finding, before.get(id), was, then)
+        and _is_worse(finding, before.get(id), was, then, lagging)
     ]
     improves = [
         id

@@ -908,6 +908,11 @@ def test_a_new_or_worse_finding_refutes_the_plan():
         ("u critical 0; a info 1", "a warning 0", True),
         ("u critical 0; a info 1,2", "a warning 0,2", False),
         ("u critical 0; a info 1", "a warning 0,1", False),
+        # Partition 1 isn't under-replicated: it was at its min ISR with all replicas in sync, and is.
+        ("u critical 0; r info 0; a info 1", "a warning 0,1; r info 0", True),
+        ("u critical 0; r info 0; a info 1", "a warning 0,1; r info 0,1", False),
+        ("u critical 0; r info 0; a info 1", "a warning 0,1,2; r info 0", False),
+        ("r info 0; a info 1", "a warning 0,1; r info 0", False),
         ("u critical 0,1; a warning 2", "a warning 0,1,2", True),
         ("u critical 0,1; a warning 2", "a warning 0,1,2,3", False),
         ("a critical 0", "a warning 0,1", False),  # less grave, and about a healthy one
