@@ -119,8 +119,10 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
             targets[name] = target
     racks = {broker.id: broker.rack for broker in inputs.brokers}
     blocked: dict[str, TopicSettings] = {}
+    unplaced: dict[str, str] = {}
     while True:
         solution, relaxed = _solved(inputs, targets, solver)
+        unplaced |= {left.topic: WHY.get(left.why, left.why) for left in solution.left_out}
         moves = _moves(solution, inputs.document)
         made = _settings(of_topics, topics, moves, inputs) | blocked
         stuck = {n: TopicSettings(held=one.held, others=one.others) for n, one in made.items() if one.blocks}
@@ -132,7 +134,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
         targets = {name: target for name, target in targets.items() if name not in stuck}
     held = {name: one.held for name, one in made.items() if one.held is not None}
     left_out |= {left.topic: WHY.get(left.why, left.why) for left in solution.left_out}
-    left_out |= {name: held[name] for name in blocked}
+    left_out |= {name: unplaced.get(name, held[name]) for name in blocked}
     left_out |= {name: WHY[FEW_RACKS] for name in relaxed if name not in moves and name not in left_out}
     notes = {name: RELAXED for name in relaxed if name in moves}
     rank = {name: -max(map(gravity, found)) for name, found in of_topics.items()}

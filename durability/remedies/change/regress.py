@@ -23,6 +23,10 @@ RELATIVE = (
     "its tier requires a min.insync.replicas relative to the number of replicas, and more replicas would require more than it can"
     " be set to now"
 )
+HEADROOM = (
+    "a higher min.insync.replicas would leave less headroom than its tier requires, and its partitions don't get more replicas:"
+    " give them more first"
+)
 Racks = Mapping[int, str | None]
 """The rack of each broker; None if it has none, or it is unknown."""
 
@@ -47,10 +51,12 @@ def worse(
         changes = name in moves or one.before is not None or one.after is not None
         if not changes or posture is None or now is None:
             continue
-        survives = required.get(posture["tier"] or "", {}).get("survive") or ()
+        of_tier = required.get(posture["tier"] or "", {})
+        survives, headroom = of_tier.get("survive") or (), of_tier.get("write_headroom") or 0
         below = target.get("below_replication_factor")
         own, least = bool(posture["target_own_racks"]), (now, one.min_isr(now))
-        if (why := _why(topics[name], moves.get(name, ()), racks, survives, own, least, below)) is not None:
+        why = _why(topics[name], moves.get(name, ()), racks, survives, own, least, below, headroom)
+        if why is not None:
             found[name] = TopicSettings(held=one.held or why, others=one.others)
     return found
 
@@ -63,11 +69,13 @@ def _why(
     own_racks: bool,
     least: tuple[int, int],
     below: int | None,
+    headroom: int,
 ) -> str | None:
     """Why the plan would make the topic worse; None if it doesn't.
 
     survives: the losses that its tier says it survives. own_racks: does the tier require a rack per replica? least: its
     min.insync.replicas before the plan and after it. below: the tier requires the number of replicas minus this; None if not.
+    headroom: the losses that writes must survive.
     """
     after = {move.partition: move.after for move in moves}
     by_rack = "rack" in survives and any(racks.values())
@@ -78,6 +86,8 @@ def _why(
             return SHARED
         if below is not None and least[0] >= max(1, len(now) - below) and least[1] < max(1, len(then) - below):
             return RELATIVE
+        if len(then) - min(least[1], len(then)) < headroom <= len(now) - min(least[0], len(now)):
+            return HEADROOM
         if by_rack and _broken(then, racks, least[1]) > _broken(now, racks, least[0]):
             return RACK_LOSS
         # A finding about data names the partitions that certainly lose some, so one with an unknown rack may be new in it.

@@ -386,6 +386,16 @@ def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, bro
     assert moved == ({"u"} if why else {"t", "u"})
 
 
+@pytest.mark.parametrize(
+    "brokers, headroom, raised", [("1 2 3 4", 2, False), ("1 2 3 4", 1, True), ("1 2 3 4 5", 2, True)]
+)
+def test_no_minimum_leaves_less_headroom_than_the_tier_requires(brokers, headroom, raised):
+    doc = document("topic replicas min\nt 1,2,3,4 1", brokers=brokers)
+    made = draft.draft(replace(inputs(doc, {"t": (5, 3)}), required={"t": {"write_headroom": headroom}}))
+    assert [s.value for step in made.change.steps for s in step.settings] == ["3"] * raised
+    assert ("more replicas than there are live brokers" in dict(made.left_out).get("t", "")) is (len(brokers) == 7)
+
+
 @pytest.mark.parametrize(("inherited", "value"), [(2, None), (3, "2")])
 def test_a_minimum_lowered_in_a_rack_outage_is_inherited_again(inherited, value):
     doc = document("topic replicas min\nt 1,2,3 1", brokers="1 2 3")
