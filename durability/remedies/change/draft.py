@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from durability.remedies import effects, providers, safety
-from durability.remedies.change import refusal, regress, settings
+from durability.remedies.change import quorum, refusal, regress, settings
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.model import (
     UNCLEAN,
@@ -203,6 +203,14 @@ def _racks(span: int | None, required: Mapping[str, Any]) -> int | None:
     return None if span == 1 and not any(required.get(key) for key in OF_RACKS) else span
 
 
+def _not_led(inputs: Inputs, targets: Iterable[str]) -> dict[str, frozenset[int]]:
+    """By topic, the brokers that the quorum's majority is lost with, by a loss that its tier says it survives."""
+    tiers = {name: inputs.postures[name]["tier"] or "" for name in targets}
+    survived = {tier: inputs.required.get(tier, {}).get("survive") or () for tier in tiers.values()}
+    barred = {tier: quorum.takes_majority(inputs.document, losses) for tier, losses in survived.items()}
+    return {name: barred[tier] for name, tier in tiers.items() if barred[tier]}
+
+
 def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tuple[Solution, frozenset[str]]:
     """The moves, and the topics that racks don't let survive the loss of one: these get what else their target asks for."""
     problem = Problem(
@@ -223,6 +231,7 @@ def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tup
         min_isr=settings.min_isr(inputs.document),
         avoid=inputs.avoid,
         margin_disk=inputs.margin_disk,
+        not_led=_not_led(inputs, targets),
     )
     solution = solver(problem)
     strict = frozenset(

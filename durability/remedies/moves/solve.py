@@ -123,8 +123,9 @@ def _led(
     for m in [*stays, *moves]:
         replicas = after.get(m.name, m.replicas)
         able = [b for b in replicas[1:] if cluster.live[b] and (b in m.added or m.isr is None or b in m.isr)]
+        could = _leaders(m, [replicas[0], *able], problem, cluster) if problem.reorder else [replicas[0]]
         chosen.append((m.name, replicas))
-        choices.append((replicas[0], [replicas[0], *able] if problem.reorder else []))
+        choices.append((could[0], could))
     free = {name for name, _ in chosen}
     for p in problem.partitions:
         if p.replicas:
@@ -138,6 +139,14 @@ def _led(
     }
     after_count = count + np.bincount(np.array(leading, np.int64), minlength=len(count))
     return order, Load(_by_id(cluster, before), _by_id(cluster, after_count), bound)
+
+
+def _leaders(moving: Moving, able: list[int], problem: Problem, cluster: Cluster) -> list[int]:
+    """Those of the replicas that could be the preferred leader. If another broker leads, or is preferred, none of `not_led`."""
+    barred, partition = problem.not_led.get(moving.partition.topic), moving.partition
+    if not barred or not ({partition.leader, cluster.ids[moving.replicas[0]]} - {None, *barred}):
+        return able
+    return [b for b in able if cluster.ids[b] not in barred] or able
 
 
 def _in_sync(moving: Moving) -> bool:

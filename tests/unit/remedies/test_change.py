@@ -396,6 +396,28 @@ def test_no_minimum_leaves_less_headroom_than_the_tier_requires(brokers, headroo
     assert ("more replicas than there are live brokers" in dict(made.left_out).get("t", "")) is (len(brokers) == 7)
 
 
+@pytest.mark.parametrize(
+    "survive, voters, leaders",
+    [
+        (["rack"], "az1 az2 az1", {2, 4}),  # with az1, the majority is lost: nobody would elect other leaders
+        (["rack"], "az1 az2 az3", {1, 2, 3, 4}),
+        (["broker"], "az1 az2 az1", {1, 2, 3, 4}),
+    ],
+)
+def test_no_leader_moves_to_a_rack_that_takes_the_majority(survive, voters, leaders):
+    lines = "\n".join(["t 2,4"] * 8)
+    doc = document(f"topic replicas\n{lines}", brokers="1:az1 2:az2 3:az1 4:az2")
+    doc["cluster"]["quorum"] = {
+        "leader": 100,
+        "voters": [{"id": 100 + n, "rack": rack, "lag_ms": 0} for n, rack in enumerate(voters.split())],
+        "observers": [],
+    }
+    made = draft.draft(replace(inputs(doc, {"t": (3, None)}), required={"t": {"survive": survive}}))
+    [planned] = made.change.planned["topics"]
+    assert {p["replicas"][0] for p in planned["partitions"]} == {p["leader"] for p in planned["partitions"]} == leaders
+    assert all(len(p["replicas"]) == 3 for p in planned["partitions"])
+
+
 @pytest.mark.parametrize(("inherited", "value"), [(2, None), (3, "2")])
 def test_a_minimum_lowered_in_a_rack_outage_is_inherited_again(inherited, value):
     doc = document("topic replicas min\nt 1,2,3 1", brokers="1 2 3")

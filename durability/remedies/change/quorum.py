@@ -1,0 +1,31 @@
+"""Which brokers should lead no more partitions, because their loss also costs the controllers' majority."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from durability.remedies.change.model import Document
+
+
+def takes_majority(document: Document, survives: Collection[str]) -> frozenset[int]:
+    """The brokers that are lost together with the majority, in one of the losses that a tier says its topics survive.
+
+    Nobody is elected then: each partition that they lead goes offline. Empty without KRaft, or if the majority is lost already.
+    """
+    voters = (document["cluster"].get("quorum") or {}).get("voters") or ()
+    racks = {broker["id"]: broker.get("rack") for broker in document["brokers"]}
+    places = {voter["id"]: voter.get("rack") or racks.get(voter["id"]) for voter in voters}
+    up = {voter["id"] for voter in voters if voter.get("live") is not False}
+
+    def costs(lost: Collection[int]) -> bool:
+        return len(up - {*lost}) < len(places) // 2 + 1
+
+    if not places or costs(()):
+        return frozenset()
+    found: set[int] = set()
+    if "broker" in survives:
+        found |= {broker for broker in racks if costs({broker})}
+    if "rack" in survives:
+        of_racks = {rack: {id for id, place in places.items() if place == rack} for rack in {*racks.values()} - {None}}
+        found |= {broker for broker, rack in racks.items() if rack in of_racks and costs(of_racks[rack])}
+    return frozenset(found)
