@@ -15,6 +15,8 @@ HEALTH, AT_MIN = "partition-health", "at-min-isr"
 HEALTH_ORDER = {"offline": 3, "under-min-isr": 2, "at-min-isr": 1, "under-replicated": 1}
 """Categories of partition-health, the worst first. A partition that is at its min ISR and not under-replicated has all its
 replicas in sync, so it isn't better off under-replicated."""
+LOSSES = ("broker-loss", "rack-loss")
+"""Controls that leave out partitions that are broken already."""
 Finding = Mapping[str, Any]
 
 
@@ -99,7 +101,14 @@ def _is_worse(
         return not all(key in was and then[key][0] < was[key][0] and then[key][1] < was[key][1] for key in keys)
     if graver or earlier is None:
         return graver > 0
+    if finding["control"] in LOSSES:
+        named -= {p for p in named if _recovers(was.get((finding["resource"], p)), then.get((finding["resource"], p)))}
     return finding.get("category") == earlier.get("category") and bool(listed) and not named <= listed
+
+
+def _recovers(was: tuple[int, int] | None, then: tuple[int, int] | None) -> bool:
+    """Was the partition offline or under its min ISR, and is it better off afterwards? Until then no loss is charged with it."""
+    return was is not None and was[0] >= HEALTH_ORDER["under-min-isr"] and (then is None or then[0] < was[0])
 
 
 def _is_better(finding: Finding, later: Finding | None) -> bool:

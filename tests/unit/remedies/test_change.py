@@ -987,6 +987,31 @@ def test_a_finding_about_more_partitions_is_worse_if_both_lists_are_whole():
     assert not proof.compare({"f": before["f"]}, wide, (), [], str, allowed=made.mends).offered
 
 
+@pytest.mark.parametrize(
+    "now, then, control, offered",
+    [
+        (
+            "u critical 1",
+            "a warning 1",
+            "broker-loss",
+            True,
+        ),  # it rejected writes before: no loss could make that worse
+        ("o critical 1", "", "rack-loss", True),
+        ("u critical 1", "u critical 1", "broker-loss", False),
+        ("a warning 1", "", "broker-loss", False),
+        ("u critical 1", "a warning 1", "write-headroom", False),
+    ],
+)
+def test_a_loss_may_break_a_partition_that_was_broken_before_it(now, then, control, offered):
+    def loss(*partitions):
+        return {"l": {**judged(l=("FAIL", "warning", *partitions))["l"], "control": control}}
+
+    before = health(now) | loss(0) | judged(x=("FAIL", "critical"))
+    after = health(then) | loss(0, 1)
+    made = proof.compare(before, after, {*before} - {*after}, ["x"], str)
+    assert made.mends == ("x",) and made.offered is offered
+
+
 def test_only_a_verdict_shows_that_a_finding_is_fixed():
     now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), u=("UNKNOWN", None), d=("FAIL", "info"))
     lost = proof.compare(now, {}, {"b"}, ["a", "b"], str)
