@@ -146,10 +146,10 @@ def _inputs(
     from durability.plan import chosen as asked
     from durability.remedies.change.brokers import of_rows
     from durability.remedies.change.draft import Inputs
-    from durability.remedies.change.proof import gravity
+    from durability.remedies.change.proof import severity_rank
 
     targeted = asked.targeted(request.chosen, list(judged.open.values()), judged.closed)
-    targeted.sort(key=lambda finding: (-gravity(finding), finding["control"], finding["resource"], finding["id"]))
+    targeted.sort(key=lambda finding: (-severity_rank(finding), finding["control"], finding["resource"], finding["id"]))
     where = And(of_result(judged.plan), EqualTo("cluster", snapshot["cluster"]))
     postures = {row["topic"]: row for row in lake.scan(TOPIC_POSTURE, where).to_pylist()}
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()

@@ -19,7 +19,7 @@ from durability.remedies.change.model import (
     TopicSettings,
     Wanted,
 )
-from durability.remedies.change.proof import gravity
+from durability.remedies.change.proof import severity_rank
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.finding import Finding
 from durability.remedies.moves import copysets
@@ -137,7 +137,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     left_out |= {name: unplaced.get(name, held[name]) for name in blocked}
     left_out |= {name: WHY[FEW_RACKS] for name in relaxed if name not in moves and name not in left_out}
     notes = {name: RELAXED for name in relaxed if name in moves}
-    rank = {name: -max(map(gravity, found)) for name, found in of_topics.items()}
+    rank = {name: -max(map(severity_rank, found)) for name, found in of_topics.items()}
     wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
     change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
     solution = replace(solution, copysets=_copysets(solution, change.planned))

@@ -23,7 +23,7 @@ Finding = Mapping[str, Any]
 @dataclass(frozen=True)
 class Proof:
     """mends: targeted findings that are gone. remains: those that aren't, with the reason. new: findings that refute the plan:
-    those that are new or worse, apart from what is left of graver ones. harms: what steps would do on the way. improves: all
+    those that are new or worse, apart from what is left of worse ones. harms: what steps would do on the way. improves: all
     findings that are gone or less bad, at least for some partitions, targeted or not. cross_checked: did the cross-check
     confirm the findings before the plan? offered: may the plan be offered?"""
 
@@ -36,13 +36,13 @@ class Proof:
     cross_checked: bool = False
 
 
-def gravity(finding: Finding | None) -> int:
+def severity_rank(finding: Finding | None) -> int:
     """How bad a finding is: a known critical or warning failure, then what is unknown, then an info; 0 if it isn't open.
 
-    >>> [gravity({"outcome": "FAIL", "severity": s}) for s in ("critical", "warning", "info")]
+    >>> [severity_rank({"outcome": "FAIL", "severity": s}) for s in ("critical", "warning", "info")]
     [4, 3, 1]
-    >>> gravity({"outcome": "UNKNOWN", "severity": None}), gravity({"outcome": "EXEMPT", "severity": None}), gravity(None)
-    (2, 0, 0)
+    >>> [severity_rank({"outcome": o, "severity": None}) for o in ("UNKNOWN", "EXEMPT")], severity_rank(None)
+    ([2, 0], 0)
     """
     if finding is None or finding["outcome"] not in OPEN:
         return 0
@@ -52,10 +52,10 @@ def gravity(finding: Finding | None) -> int:
 
 
 def _states(findings: Iterable[Finding]) -> dict[tuple[str, int], tuple[int, int]]:
-    """By topic and partition, the worst category of partition-health that is known, as in HEALTH_ORDER, and the worst gravity."""
+    """By topic and partition, the worst category of partition-health that is known, as in HEALTH_ORDER, and `severity_rank`."""
     found: dict[tuple[str, int], tuple[int, int]] = {}
     for finding in filter(_of_health, findings):
-        state = HEALTH_ORDER[finding["category"]], gravity(finding)
+        state = HEALTH_ORDER[finding["category"]], severity_rank(finding)
         for partition in finding["partitions"]:
             key = finding["resource"], partition
             known = found.get(key, state)
@@ -90,17 +90,17 @@ def _is_worse(
     finding to another, which is no new problem. A control with one finding may list only the partitions of its worst category,
     so lists of different categories can't be compared.
     """
-    graver = gravity(finding) - gravity(earlier)
+    difference = severity_rank(finding) - severity_rank(earlier)
     listed = set() if earlier is None else {*(earlier["partitions"] or ())}
     named = {*(finding["partitions"] or ())}
     if _of_health(finding):
-        keys = [(finding["resource"], partition) for partition in (named if graver > 0 else named - listed)]
+        keys = [(finding["resource"], partition) for partition in (named if difference > 0 else named - listed)]
         if finding["category"] == AT_MIN and earlier is not None and any(key in lagging for key in keys):
-            # It is graver for those whose ISR shrank. The others have all replicas in sync: no worse than when it named them.
+            # It is worse for those whose ISR shrank. The others have all replicas in sync: no worse than when it named them.
             keys = [key for key in keys if key in lagging or key[1] not in listed]
         return not all(key in was and then[key][0] < was[key][0] and then[key][1] < was[key][1] for key in keys)
-    if graver or earlier is None:
-        return graver > 0
+    if difference or earlier is None:
+        return difference > 0
     if finding["control"] in LOSSES:
         named -= {p for p in named if _recovers(was.get((finding["resource"], p)), then.get((finding["resource"], p)))}
     return finding.get("category") == earlier.get("category") and bool(listed) and not named <= listed
@@ -114,9 +114,9 @@ def _recovers(was: tuple[int, int] | None, then: tuple[int, int] | None) -> bool
 def _is_better(finding: Finding, later: Finding | None) -> bool:
     """Is a finding before the plan gone, less bad, or about partitions that it doesn't name afterwards?
 
-    later: the finding with its id after the plan. One of partition-health can be graver then, because of other partitions.
+    later: the finding with its id after the plan. One of partition-health can be worse then, because of other partitions.
     """
-    less = gravity(finding) - gravity(later)
+    less = severity_rank(finding) - severity_rank(later)
     if later is None or less > 0 or (less < 0 and not _of_health(finding)):
         return less > 0
     named, left = ({*(one["partitions"] or ())} for one in (finding, later))
@@ -157,7 +157,7 @@ def compare(
         and finding["control"] not in OVER_TIME
         and id not in disputed
     ]
-    gone = {id for id in improves if not gravity(after.get(id))}
+    gone = {id for id in improves if not severity_rank(after.get(id))}
     mends = [id for id in targets if id in gone]
 
     def reason(id: str) -> str:
@@ -166,6 +166,6 @@ def compare(
         return DISPUTED if id in disputed else why(before[id])
 
     remains = [(id, reason(id)) for id in targets if id not in gone]
-    worse.sort(key=lambda finding: (-gravity(finding), finding["control"], finding["resource"]))
+    worse.sort(key=lambda finding: (-severity_rank(finding), finding["control"], finding["resource"]))
     offered = steps and not worse and not harms and (bool(mends) or allowed is not None)
     return Proof(tuple(mends), tuple(remains), tuple(worse), tuple(harms), offered, tuple(improves))

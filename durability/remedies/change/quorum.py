@@ -10,7 +10,7 @@ from durability.remedies.change.model import Document
 def takes_majority(document: Document, survives: Collection[str]) -> frozenset[int]:
     """The brokers that are lost together with the majority, in one of the losses that a tier says its topics survive.
 
-    Nobody is elected then: each partition that they lead goes offline. Empty without KRaft, or if the majority is lost already.
+    No leader is elected then: each partition that they lead goes offline. Empty without KRaft, or without a majority now.
     """
     voters = (document["cluster"].get("quorum") or {}).get("voters") or ()
     racks = {broker["id"]: broker.get("rack") for broker in document["brokers"]}
