@@ -1,4 +1,4 @@
-"""Progress of an audit on the terminal: the running step, a line per finished step, and problems in full.
+"""Progress of an audit on the terminal: the running step, a line per finished step, and the first problems once a run goes on.
 
 Rich draws it, without colours under NO_COLOR or in a file, and with a spinner on terminals only. Paths, commands and the lines
 of a log aren't wrapped, so that they can be copied and searched. `width` is for prose.
@@ -16,11 +16,15 @@ from rich.text import Text
 
 from durability.plain import plain, plain_lines
 
+EARLY = 3
+"""The most problems of a step that are shown when another step starts. The end of the run shows all of them in full."""
+
 
 class Console:
     """Writes short lines: `line` and `done` to standard output, `error` to standard error.
 
-    It is a `StepReporter` that shows each problem once.
+    It is a `StepReporter` that shows the first line of a problem when the next step starts, and has all of them in `problems`. A
+    step that ends the run has no next step, and its problems are shown once, as errors.
     """
 
     def __init__(self, out: TextIO | None = None, errors: TextIO | None = None):
@@ -28,6 +32,7 @@ class Console:
         self._errors = RichConsole(file=errors, stderr=errors is None, highlight=False)
         self._status: Status | None = None
         self.problems: list[str] = []
+        self._unshown: list[str] = []
 
     @property
     def colour(self) -> bool:
@@ -67,6 +72,16 @@ class Console:
                 self._status = None
 
     def started(self, step: str) -> None:
+        """
+        >>> console = Console()
+        >>> console.problem("collect", "us-logs: connection refused")
+        >>> console.started("gate")
+            us-logs: connection refused
+        """
+        found, self._unshown = self._unshown, []
+        more = [f"and {len(found) - EARLY:,} more"] if len(found) > EARLY else []
+        for text in (*found[:EARLY], *more):
+            self._out.print(Text(f"    {plain(text)}", "yellow"), soft_wrap=True)
         if self._status is not None:
             self._status.update(Text(f"{step} …"))
 
@@ -77,6 +92,7 @@ class Console:
     def problem(self, step: str, text: str) -> None:
         if text not in self.problems:
             self.problems.append(text)
+            self._unshown.append(text.partition("\n")[0])
 
     def done(self, step: str, seconds: float, text: str) -> None:
         """

@@ -59,6 +59,29 @@ def test_text_from_clusters_neither_controls_the_terminal_nor_forges_lines(out):
     ]
 
 
+def test_the_first_problems_are_shown_once_the_run_goes_on_and_all_of_them_at_its_end(out):
+    console = Console(out, out)
+    for number in range(5):
+        console.problem("collect", f"c{number}: connection refused\nsee the log")
+    console.done("collect", 1.0, "0 snapshots")
+    console.started("gate")
+    console.problem("gate", "c4: connection refused\nsee the log")
+    console.problem("gate", HOSTILE.partition("\n")[0])
+    console.done("gate", 1.0, "")
+    console.started("publish")
+    console.problem("publish", "the disk is full")
+    console.done("publish", 1.0, "")
+    assert out.getvalue().splitlines() == [
+        "  collect        1.0 s  0 snapshots",
+        *(f"    c{number}: connection refused" for number in range(3)),
+        "    and 2 more",
+        "  gate           1.0 s",
+        "    eu?]0;owned??",
+        "  publish        1.0 s",
+    ]
+    assert len(console.problems) == 7
+
+
 def test_errors_and_reports_of_steps_are_plain_wherever_they_go():
     told: list[str] = []
     reporter = SimpleNamespace(
