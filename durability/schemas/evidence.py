@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from durability.evidence import drills, period, sample, statement, waived
 from durability.evidence.verify import PROOF as PROOF_FORMAT
@@ -264,6 +265,26 @@ SAMPLE = Object(
 
 FILE_HASH = Member(Object("file-hash", {"sha256": Member(SHA256)}), nullable=True)
 ACLS_SHA256 = Member(SHA256, about="of the canonical JSON of the cluster's entry in inputs/acls.json")
+PRINCIPAL = Object(
+    "attested-principal",
+    {
+        "security_protocol": TEXT,
+        **_all(("sasl_mechanism", "name"), OPTIONAL_TEXT),
+        "reason": Member(Text(), nullable=True, about="why its name is unknown"),
+    },
+)
+APIS = _rows("called-api", "requests that were answered", api=TEXT, **_all(("key", "version"), NUMBER), count=NUMBER)
+SIZES = Object("sizes", _all(("brokers", "topics", "partitions"), UNKNOWN_NUMBER))
+COUNTS = Object(
+    "independent-counts",
+    {
+        "declared": Member(SIZES, nullable=True, about="what the cluster says it has"),
+        "kept": Member(SIZES, nullable=True, about="rows in the lake"),
+        "log_dirs": Member(SIZES, nullable=True, about="what the brokers' log dirs have"),
+        "hidden_partitions": UNKNOWN_NUMBER,
+        "inventory": UNKNOWN_NUMBER,
+    },
+)
 SNAPSHOT = {
     **_all(("cluster", "status"), TEXT),
     **_all(("reason", "snapshot_id", "source", "document", "kafka_cluster_id", "kafka_version"), OPTIONAL_TEXT),
@@ -274,10 +295,12 @@ SNAPSHOT = {
         nullable=True,
         about="of the principal and of User:*; null: not known, and `unknown` says why",
     ),
-    **_all(("principal", "apis", "clock_offset_ms"), Member(Anything(), nullable=True)),
-    "counts": Member(MapOf(Anything()), about="independent counts, by where they are from"),
+    "principal": Member(PRINCIPAL, nullable=True, about="as whom the cluster was read"),
+    "apis": replace(APIS, nullable=True),
+    "clock_offset_ms": Member(SIGNED, nullable=True, about="how far the clock of the quorum's leader is ahead"),
+    "counts": Member(COUNTS, about="independent counts, by where they are from"),
     "unreadable": UNKNOWN_NUMBER,
-    "reperform": Member(ListOf(Anything()), about="commands that show the same again"),
+    "reperform": COMMANDS,
     "unknown": REASONS,
 }
 INVENTORY = Object(
@@ -296,14 +319,26 @@ INVENTORY = Object(
         "not_listed": Member(ListOf(Text()), about="clusters of clusters.yaml that no inventory lists"),
     },
 )
+SIGNING = Object(
+    "signing",
+    {
+        "signed": Member(Flag()),
+        "key": Member(Text(), nullable=True, about="the id of the key"),
+        "reason": Member(Text(), nullable=True, about="why it isn't signed"),
+    },
+)
 EVIDENCE = Object(
     statement.FORMAT,
     {
         "format": Member(Constant(statement.FORMAT)),
         "folder": TEXT,
         "number": NUMBER,
-        "previous": Member(Anything(), nullable=True, about="the manifest before this one; null: none"),
-        "signing": Member(MapOf(Anything())),
+        "previous": Member(
+            Object("previous-manifest", {"folder": TEXT, "manifest_sha256": Member(SHA256, nullable=True)}),
+            nullable=True,
+            about="the manifest before this one; null: none",
+        ),
+        "signing": Member(SIGNING),
         "inputs": Member(
             Object(
                 "inputs",

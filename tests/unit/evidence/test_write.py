@@ -53,6 +53,32 @@ def unexplained(found: object, reasons: dict, path: tuple[str, ...] = ()) -> Ite
         yield ".".join(path)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("signing", "signed"), "yes"),
+        (("signing", "key"), 5),
+        (("previous",), "000001"),
+        (("previous",), {"folder": "000001"}),
+        (("snapshots", 0, "principal"), "User:audit"),
+        (("snapshots", 0, "apis"), [{"api": "Metadata"}]),
+        (("snapshots", 0, "clock_offset_ms"), "3"),
+        (("snapshots", 0, "counts", "kept"), 7),
+        (("snapshots", 0, "counts", "declared"), {"brokers": "3", "topics": 1, "partitions": 1}),
+        (("snapshots", 0, "reperform"), ["kafka-topics"]),
+    ],
+)
+def test_a_manifest_with_members_of_another_kind_is_refused(tmp_path, place, value):
+    found = predicate(attest(tmp_path, None, clusters=(CLUSTER, DOCUMENT), snapshots=SNAPSHOTS).folder)
+    *path, last = place
+    inner = found
+    for key in path:
+        inner = inner[key]
+    assert inner[last] != value
+    inner[last] = value
+    assert unnamed("evidence", found)
+
+
 def test_the_manifest_states_what_is_known_and_why_the_rest_is_not(tmp_path):
     made = attest(tmp_path, None, clusters=(CLUSTER, DOCUMENT), snapshots=SNAPSHOTS)
     found = predicate(made.folder)
