@@ -72,9 +72,11 @@ def document(snapshot: Any, made: RestartPlan, limits: Limits) -> dict[str, Any]
         },
         "unavoidable": _unavoidable(made.unavoidable),
         "by_rack": {
-            "valid": False if made.by_rack else made.valid,
+            "valid": made.valid_by_rack,
             "partitions": sum(count for _, count, _ in made.by_rack),
             "without_rack": list(made.no_racks),
+            "too_many_voters": list(made.voter_racks),
+            "too_many_nodes": list(made.large_racks),
         },
         "costly": [
             {"brokers": list(pair), "partitions": count, "topic": topic, "partition": partition}
@@ -161,6 +163,10 @@ def _racks(found: Mapping[str, Any]) -> list[str]:
     lines = []
     if by_rack["without_rack"]:
         lines.append(f"Brokers without a known rack: {', '.join(map(str, by_rack['without_rack'][:20]))}.")
+    for name, what in (("too_many_voters", "voters of the controller quorum"), ("too_many_nodes", "nodes")):
+        if racks := by_rack[name]:
+            named = ", ".join(racks[:SHOWN]) + (f" and {len(racks) - SHOWN} more" if len(racks) > SHOWN else "")
+            lines.append(f"A wave per rack would stop more {what} at once than a wave may: {named}.")
     if by_rack["partitions"]:
         lines.append(
             f"A wave per rack would stop writes to {plural(by_rack['partitions'], 'partition')}. Pairs that cost waves:"

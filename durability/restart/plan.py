@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,7 +48,7 @@ class RestartPlan:
     unknown: partitions whose replicas, ISR or minimum are unknown. unread: what else is.
     unavoidable: partitions that no plan spares, with what happens. by_rack: the sets that a wave per rack breaks, with the number
     of partitions and an example. costly: pairs of brokers of a rack that share such a partition, those of most partitions first.
-    no_racks: brokers without a known rack.
+    no_racks: brokers without a known rack. voter_racks, large_racks: racks with more voters, or more nodes, than a wave takes.
     """
 
     waves: tuple[tuple[int, ...], ...]
@@ -60,6 +61,8 @@ class RestartPlan:
     by_rack: tuple[tuple[frozenset[int], int, tuple[str, int]], ...]
     costly: tuple[tuple[tuple[int, int], int, tuple[str, int]], ...]
     no_racks: tuple[int, ...]
+    voter_racks: tuple[str, ...]
+    large_racks: tuple[str, ...]
     unknown: int
     unread: Unread
 
@@ -67,6 +70,11 @@ class RestartPlan:
     def valid(self) -> bool | None:
         """Do the waves keep acks=all writes accepted, but for those of `unavoidable`? None if a fact is unknown that decides."""
         return None if self.unsure or self.unknown or self.unread != NOTHING else True
+
+    @property
+    def valid_by_rack(self) -> bool | None:
+        """Would a wave per rack be as valid as the waves?"""
+        return False if self.by_rack or self.voter_racks or self.large_racks else self.valid
 
     @property
     def proven(self) -> bool:
@@ -98,6 +106,8 @@ def plan(
         by_rack=tuple((members, made.counts[members], made.examples[members]) for members in broken),
         costly=_costly(made, broken, racks),
         no_racks=tuple(sorted(node.id for node in nodes if node.rack is None and node.broker)),
+        voter_racks=_crowded((node for node in nodes if node.voter), _voters_at_once(nodes, limits)),
+        large_racks=_crowded(nodes, limits.most or len(nodes)),
         unknown=sum(same.count for same in partitions if same.minimum is None),
         unread=unread,
     )
@@ -117,8 +127,7 @@ def shortest(
     known = capacity if known is None else known
     ids = [node.id for node in nodes]
     voters = frozenset(node.id for node in nodes if node.voter)
-    # A quorum of one or two voters loses its majority whatever restarts.
-    at_once = max(1, min(limits.voters, (len(voters) - 1) // 2))
+    at_once = _voters_at_once(nodes, limits)
     of_nodes = {frozenset(ids): limits.most or len(ids)}
     of_nodes[voters] = min(at_once, of_nodes.get(voters, at_once))
     certain = rules(ids, _tighter(known, of_nodes))
@@ -139,6 +148,18 @@ def shortest(
 def _tighter(capacity: Mapping[frozenset[int], int], more: Mapping[frozenset[int], int]) -> dict[frozenset[int], int]:
     """Both, with the smaller number where both have a set."""
     return {**capacity, **{members: min(most, capacity.get(members, most)) for members, most in more.items()}}
+
+
+def _voters_at_once(nodes: Iterable[Node], limits: Limits) -> int:
+    """How many voters a wave takes at most. A quorum of one or two voters loses its majority whatever restarts."""
+    voters = sum(node.voter for node in nodes)
+    return max(1, min(limits.voters, (voters - 1) // 2))
+
+
+def _crowded(nodes: Iterable[Node], most: int) -> tuple[str, ...]:
+    """The racks that have more than `most` of these nodes."""
+    counts = Counter(node.rack for node in nodes if node.rack is not None)
+    return tuple(sorted(rack for rack, count in counts.items() if count > most))
 
 
 def _racks(nodes: Iterable[Node]) -> list[set[int]]:

@@ -207,7 +207,14 @@ RESTART = Object(
         ),
         "by_rack": Member(
             Object(
-                "by-rack", {"valid": Member(Flag(), nullable=True), "partitions": Member(COUNT), "without_rack": NODES}
+                "by-rack",
+                {
+                    "valid": Member(Flag(), nullable=True),
+                    "partitions": Member(COUNT, about="those whose writes it would stop"),
+                    "without_rack": NODES,
+                    "too_many_voters": Member(ListOf(Text()), about="racks with more voters than a wave takes"),
+                    "too_many_nodes": Member(ListOf(Text()), about="racks with more nodes than a wave takes"),
+                },
             ),
             about="whether a wave per rack would do",
         ),

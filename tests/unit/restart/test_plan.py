@@ -76,6 +76,30 @@ def test_a_wave_per_rack_is_proven_where_replicas_are_in_racks_of_their_own():
     assert made.by_rack == () and made.unavoidable == ()
 
 
+@pytest.mark.parametrize(
+    ("limits", "voters", "valid", "why"),
+    [
+        (Limits(), (1, 2, 3), True, {}),
+        (Limits(), (1, 4, 2), False, {"too_many_voters": ["az2"]}),
+        # Three voters keep their majority without one of them, whatever the limit.
+        (Limits(voters=2), (1, 4, 2), False, {"too_many_voters": ["az2"]}),
+        (Limits(voters=2), (1, 4, 2, 3, 5), True, {}),
+        (Limits(most=1), (), False, {"too_many_nodes": ["az1", "az2", "az3"]}),
+    ],
+)
+def test_a_wave_per_rack_obeys_the_limits_of_waves(limits, voters, valid, why):
+    made = plan([same((1, 2, 3), 2), same((4, 5, 6), 2)], cluster(6, voters=voters), limits)
+    found = restart.document(SNAPSHOT, made, limits)
+    assert problems("restart", found) == []
+    nothing = {"partitions": 0, "without_rack": [], "too_many_voters": [], "too_many_nodes": []}
+    assert found["by_rack"] == {"valid": valid, **nothing, **why}
+    said = "\n".join(restart.summary(found, {}))
+    assert ("A wave per rack would stop more" in said) is not valid
+    for what, racks in why.items():
+        noun = "voters of the controller quorum" if what == "too_many_voters" else "nodes"
+        assert f"A wave per rack would stop more {noun} at once than a wave may: {', '.join(racks)}." in said
+
+
 def test_if_every_pair_shares_a_partition_one_at_a_time_is_the_proven_optimum():
     pairs = [(a, b) for a in range(1, 13) for b in range(a + 1, 13)]
     partitions = [same([a, b, next(c for c in range(1, 13) if c not in (a, b))], 2) for a, b in pairs]
