@@ -224,8 +224,11 @@ class Losses:
 
         def of_alone(alone: DataFrame) -> DataFrame:
             one, leads = F.lit(1).cast("long"), (F.col("leader") == F.col("id")).cast("long")
-            each = alone.select("cluster", "leader", F.explode("replicas").alias("id"))
-            return each.withColumns({"n": one, "first": one, "led": leads})
+            racks = F.transform("replicas", lambda id: patterns.rack_of(patterns.code(id)))
+            with_racks = alone.join(F.broadcast(self._codes()), "cluster").withColumn("racks", racks)
+            each = with_racks.select("cluster", "leader", "racks", F.posexplode("replicas").alias("place", "id"))
+            is_first = F.array_position("racks", F.get("racks", "place")) == F.col("place") + 1
+            return each.withColumns({"n": one, "first": is_first.cast("long"), "led": leads})
 
         each = self._with_alone(packed, of_alone, ("cluster", "id", "n", "led", "first"))
         of_brokers = self._checkpointed(

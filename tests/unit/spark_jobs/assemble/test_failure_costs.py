@@ -42,9 +42,11 @@ UNREAD = """
     orders   1      1,2,3    1,2,3 2
     hidden   1      1,2,3    1,2,3 2
 """
+SEVEN = "topic replicas min\nseven 1,2,3,4,5,6,7 1\nthree 1,2,3 1"
 PAIR = "topic leader replicas isr min\nt 1 1,2 1,2 1"
 DRAWN = [
     document(LARGE_IDS, cluster="large-ids", brokers="1:az1 2:az2 3:az3 4:az4 9000000:az5"),
+    document(SEVEN, cluster="seven", brokers="1:az1 2:az1 3:az1 4:az2 5:az2 6:az2 7", quorum="101:az1"),
     document(SUMS, cluster="sums", brokers=RACKED, quorum="101:az1 102:az1 103:az3"),
     document(NEAR, cluster="near", brokers=RACKED, quorum="101:az1 102:az2 103:az3"),
     document(NEAR, cluster="near-without-racks", brokers="1 2 3 4", quorum="101 102 103"),
@@ -153,6 +155,15 @@ def test_what_a_loss_costs_is_the_sum_over_topics(losses):
     # Without a quorum, the leader waits for the lost member of the ISR.
     assert numbers("rack", "az1")["now_writes"] == (3, 3)
     assert numbers("rack", "az1")["now_availability"] == (3, 3)
+
+
+def test_a_rack_has_a_partition_once_whatever_its_replicas(losses):
+    """No pattern describes seven replicas."""
+    held = {(row.kind, row.name): (row.held, row.led) for row in losses["seven"]["costs"] if row.kind != "already"}
+    assert held == {
+        **{("broker", str(id)): (2 if id <= 3 else 1, 2 if id == 1 else 0) for id in range(1, 8)},
+        **{("rack", "az1"): (2, 2), ("rack", "az2"): (1, 0)},
+    }
 
 
 def test_distances_count_what_one_loss_would_break_or_is_broken(losses):
