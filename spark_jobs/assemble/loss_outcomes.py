@@ -103,9 +103,9 @@ def _in_both(least: DataFrame, most: DataFrame, same_nodes: bool) -> DataFrame:
         leader. Then a partition goes offline only if it does in both.
     """
     answers = ("now_answer", "structural")
-    flags = ("at_risk", "deleted", "all_lost", "data_worst")
-    alike = ("leader_now", "before_answer", "leader_before", *(("deleted",) if same_nodes else ()))
-    compared = {*answers, *flags, *alike, "any_lost", "quorum"}
+    flags = ("at_risk", "all_lost", "data_worst")
+    alike = ("leader_now", "before_answer", "leader_before")
+    compared = {*answers, *flags, *alike, "deleted", "deletable", "any_lost", "quorum"}
     joined = least.join(most.select(*KEY, *(F.col(name).alias(f"most_{name}") for name in compared)), [*KEY])
 
     def answer(name: str) -> Column:
@@ -121,11 +121,15 @@ def _in_both(least: DataFrame, most: DataFrame, same_nodes: bool) -> DataFrame:
     def same(of: Column, other: Column) -> Column:
         return F.when(of == other, of)
 
-    kept = same(F.col("quorum")["kept"], F.col("most_quorum")["kept"])
+    kept, most_kept = F.col("quorum")["kept"], F.col("most_quorum")["kept"]
+    # Controllers elect an unclean leader only with a majority, which the more may cost them.
+    deletes = F.when(F.col("deletable") & kept & most_kept, True).when(~F.col("most_deletable") | ~kept, False)
+    kept = same(kept, most_kept)
     columns = {
         **{name: answer(name) for name in answers},
         **{name: flag(name) for name in flags},
         **{name: same(F.col(name), F.col(f"most_{name}")) for name in alike},
+        "deleted": same(F.col("deleted"), F.col("most_deleted")) if same_nodes else deletes,
         "any_lost": F.col("most_any_lost"),
         "quorum": F.col("quorum").withField("kept", kept),
     }
@@ -137,6 +141,7 @@ def _of_base() -> list[Column | str]:
     return [
         *("captured_at", "snapshot_id", "tier", "internal", "quorum", "unclean", "elr_on"),
         *(column.alias(name) for name, column in losses.data().items()),
+        losses.deletable().alias("deletable"),
         (F.size(F.array_intersect("listed_isr", "lost")) > 0).alias("stalls"),
         F.array_contains("lost", F.col("leader")).alias("leader_lost"),
         # A leader that may be up stays, so it is unknown who leads.

@@ -85,26 +85,37 @@ def data() -> dict[str, Column]:
     `at_risk`: all copies that certainly have every record acknowledged with acks=all are lost. `deleted`: an unclean leader
     that lacks records is elected, and deletes them from copies that come back. NULL if unknown.
     """
+    survives = F.when(F.exists("listed_isr", lambda id: ~_is_lost(id)), False)
+    at_risk = F.coalesce(_spared(), survives, (F.size(_sure_or_null()) > 0) & F.forall(_sure_or_null(), _is_lost))
+    return {"at_risk": at_risk, "deleted": deletable() & F.col("quorum_kept")}
 
-    def lost(id: Column) -> Column:
-        return F.array_contains("lost", id)
 
+def deletable() -> Column:
+    """`deleted` of `data`, if the controllers have a majority after the loss. Without one, they elect no leader."""
+    live = F.when(
+        F.forall("brokers", lambda b: b["live"].isNotNull()), F.filter("brokers", lambda b: b["live"])["broker"]
+    )
+    live_sure = F.array_intersect(_sure_or_null(), live)
+    leads_on = F.when(F.exists(F.array_intersect("listed_isr", live), lambda id: ~_is_lost(id)), False)
+    behind = F.size(F.array_except(live, _sure_or_null())) > 0
+    elected = F.col("unclean") & (F.size(live_sure) > 0) & F.forall(live_sure, _is_lost) & behind
+    return F.coalesce(_spared(), leads_on, elected)
+
+
+def _is_lost(id: Column) -> Column:
+    return F.array_contains("lost", id)
+
+
+def _spared() -> Column:
+    """False if no replica is lost, else NULL."""
+    return F.when(~F.arrays_overlap("replicas", "lost"), False)
+
+
+def _sure_or_null() -> Column:
+    """`sure`; NULL if the ELR may count and is unknown or has members."""
     none = F.array().cast("array<int>")
-    isr = F.col("listed_isr")
     elr = F.when(F.col("elr_on"), F.col("elr")).when(~F.col("elr_on") | (F.size("elr") == 0), none)
-    spared = F.when(~F.arrays_overlap("replicas", "lost"), False)
-    sure = F.array_union(isr, elr)
-    survives = F.when(F.exists(isr, lambda id: ~lost(id)), False)
-    all_known = F.forall("brokers", lambda b: b["live"].isNotNull())
-    live = F.when(all_known, F.filter("brokers", lambda b: b["live"])["broker"])
-    live_sure = F.array_intersect(sure, live)
-    leads_on = F.when(F.exists(F.array_intersect(isr, live), lambda id: ~lost(id)), False)
-    behind = F.size(F.array_except(live, sure)) > 0
-    elected = F.col("unclean") & F.col("quorum_kept")
-    return {
-        "at_risk": F.coalesce(spared, survives, (F.size(sure) > 0) & F.forall(sure, lost)),
-        "deleted": F.coalesce(spared, leads_on, elected & (F.size(live_sure) > 0) & F.forall(live_sure, lost) & behind),
-    }
+    return F.array_union("listed_isr", elr)
 
 
 def sure(isr: str = "isr") -> Column:

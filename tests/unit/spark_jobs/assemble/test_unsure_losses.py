@@ -36,6 +36,41 @@ UNSURE = [
         for name, voters in {"unplaced": [], "unplaced-with-voter": [102]}.items()
     ),
 ]
+UNCLEAN = "topic leader replicas isr min\nt 1 1,2 1 1"
+MAY_DELETE = {
+    # With both controllers in az1, nobody elects an unclean leader.
+    "controllers": lost(
+        document(
+            UNCLEAN,
+            cluster="controllers",
+            brokers="1:az1 2:az2",
+            quorum="101:az1 102 103",
+            configs=(ON := {"t": {"unclean.leader.election.enable": "true"}}),
+        ),
+        [1],
+        [101],
+        {"controllers": [102, 103]},
+    ),
+    # With broker 1 alone in az1, broker 2 is elected; with controller 102 too, nobody is.
+    "both": lost(
+        document(UNCLEAN, cluster="both", brokers="1 2:az2", quorum="101:az1 102 103:az2", configs=ON),
+        [],
+        [101],
+        {"brokers": [1], "controllers": [102]},
+    ),
+    "broker": lost(
+        document(UNCLEAN, cluster="broker", brokers="1:az1 2:az2 3", quorum="101:az1 102:az2 103:az2", configs=ON),
+        [1],
+        [101],
+        {"brokers": [3]},
+    ),
+    "nothing": lost(
+        document(UNCLEAN, cluster="nothing", brokers="1:az2 2", quorum="101:az1 102 103:az2", configs=ON),
+        [],
+        [101],
+        {"brokers": [2], "controllers": [102]},
+    ),
+}
 CLUSTERS = {f"c{seed}": drawn(seed) for seed in range(20)}
 OF = {
     name: {place: [*cluster.losses()][n] for place, n in (("broker", 0), ("rack", -1))}
@@ -65,7 +100,9 @@ CLUSTERS_LOST = {name: {place: stated(name, place) for place in OF[name]} for na
 @pytest.fixture(scope="module")
 def unsure(spark):
     """By cluster and topic, the rows of `loss_outcomes`."""
-    return outcomes_of(spark, [*UNSURE, *(loss for losses in CLUSTERS_LOST.values() for loss in losses.values())])
+    return outcomes_of(
+        spark, [*UNSURE, *MAY_DELETE.values(), *(loss for losses in CLUSTERS_LOST.values() for loss in losses.values())]
+    )
 
 
 def test_without_facts_about_the_quorum_what_holds_either_way_is_known(unsure):
@@ -93,6 +130,12 @@ def test_what_depends_on_brokers_without_a_rack_is_unknown(unsure):
     assert {r["quorum"]["kept"] for r in with_voter.values()} == {None}
     assert with_voter["breaks"]["now"] == "NOT_ENOUGH_REPLICAS"
     assert with_voter["depends"]["now"] is None
+
+
+def test_an_unclean_leader_deletes_records_for_certain_only_with_a_majority(unsure):
+    """Which controllers are lost is unknown, or which brokers are, or both."""
+    seen = {name: unsure[name]["t"]["deleted"] for name in MAY_DELETE}
+    assert seen == {"controllers": None, "both": None, "broker": True, "nothing": False}
 
 
 @pytest.mark.parametrize("place", ["broker", "rack"])
