@@ -27,7 +27,10 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     clusters = lake.scan(
         CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features", "provider")
     ).to_pylist()
-    columns = ("cluster", "broker", "live", "kafka_version", "configs", "config_sources", "offline_log_dirs")
+    columns = (
+        *("cluster", "broker", "live", "rack_state", "kafka_version", "configs", "config_sources"),
+        "offline_log_dirs",
+    )
     brokers = lake.scan(BROKERS, snapshots, columns=columns).to_pylist()
     quorums = quorum.read(lake, attempts)
     restores = _restores(lake, plan)
@@ -37,8 +40,11 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     default_rf: defaultdict[str, list[int | None]] = defaultdict(list)
     down: defaultdict[str, list[int]] = defaultdict(list)
     failed: defaultdict[str, list[int]] = defaultdict(list)
+    unracked: defaultdict[str, list[int]] = defaultdict(list)
     unknown = quorum.Quorum(None, None)
     for broker in brokers:
+        if broker["rack_state"] == "none":
+            unracked[broker["cluster"]].append(broker["broker"])
         if broker["live"] is False:
             down[broker["cluster"]].append(broker["broker"])
         else:
@@ -68,6 +74,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             down=tuple(sorted(down[row["cluster"]])),
             failed_disks=tuple(sorted(failed[row["cluster"]])),
             provider=row["provider"],
+            unracked=tuple(sorted(unracked[row["cluster"]])),
             fragile=at_risk.get(row["cluster"]),
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),

@@ -77,7 +77,7 @@ class ClusterFacts:
     spare_voter: does the quorum keep its majority without one more voter? None if unknown.
     provider: who runs the cluster, a key of the catalogue's providers; None if unknown.
     down: brokers that are down. missing_voters: voters that are down or never caught up.
-    failed_disks: live brokers with an offline log dir.
+    failed_disks: live brokers with an offline log dir. unracked: brokers without broker.rack.
     fragile: the partitions that a restart of a broker harms; None if unknown.
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
@@ -98,6 +98,7 @@ class ClusterFacts:
     missing_voters: tuple[int, ...] = ()
     failed_disks: tuple[int, ...] = ()
     fragile: Fragile | None = None
+    unracked: tuple[int, ...] = ()
     gone: Gone | None = None
     planned: frozenset[str] = frozenset()
     without: Mapping[str, str] = field(default_factory=dict)

@@ -28,6 +28,7 @@ NOTHING, UNREAD = (
 )
 MANAGED = "the provider places replicas itself"
 HALTED = "no controller leads, so no replica can be moved"
+UNRACKED = "replicas on brokers without broker.rack would move, though these may be in further racks"
 """Why a topic has no plan."""
 FREE = 0.1
 """The part of a disk that a log dir must have free to get new replicas. Nobody knows how large they become."""
@@ -51,12 +52,14 @@ class Broker:
     rack: None if it has none or the rack is unknown. Such a broker adds no rack.
     live: None if unknown. Such a broker gets no new replica.
     room: see `has_room`. A broker without room gets no new replica.
+    unracked: is it up, and has no broker.rack? Its replicas may be in a rack of their own, so no plan moves them away.
     """
 
     id: int
     rack: str | None
     live: bool | None
     room: bool = True
+    unracked: bool = False
 
 
 def has_room(log_dirs: Sequence[Mapping[str, Any]] | None, offline: int | None = None) -> bool:
@@ -135,6 +138,10 @@ class Placement:
     def all_have_room(self) -> bool:
         """Has each live broker room?"""
         return all(b.room for b in self.brokers.values() if b.live)
+
+    def any_unracked(self, ids: Iterable[int]) -> bool:
+        """Is one of these brokers up and has no broker.rack?"""
+        return any(b.unracked for i in ids if (b := self.brokers.get(i)) is not None)
 
     def has_racks(self, number: int) -> bool:
         """Does the cluster have so many racks?"""
@@ -219,6 +226,9 @@ def moved(
         )
         if chosen is None:
             return [], SUFFICE if placement.all_have_room() else ROOM
+        # More replicas are worth more than the labels, and a broker with the only copy can't restart for its label.
+        if len(chosen) <= len(staying) and placement.any_unracked(set(staying) - set(chosen)):
+            return [], UNRACKED
         if chosen != replicas:
             moves.append((partition, chosen))
     if moves:

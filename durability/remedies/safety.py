@@ -15,7 +15,7 @@ from durability.remedies import elr, providers
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Command, Config, Elect, Feature, Reassign, Show, Unregister
 from durability.remedies.finding import Finding
-from durability.remedies.plans import HALTED, LIMIT, NOTHING, ROOM, SUFFICE
+from durability.remedies.plans import HALTED, LIMIT, NOTHING, ROOM, SUFFICE, UNRACKED
 from durability.remedies.steps import NO_CONTROLLER, Remedy
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
@@ -30,6 +30,7 @@ NO_PLAN = {
     LIMIT: "Run the plans that there are, or use a tool that balances",
     NOTHING: "Let the running reassignment complete",
     HALTED: "First bring back a majority of the controllers",
+    UNRACKED: "First set broker.rack in server.properties of every broker",
 }
 """What to do, by the reason why a topic has no plan."""
 RUNNING_FIRST = (

@@ -14,7 +14,7 @@ from durability.remedies import elr, providers, racks, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import ONE_BY_ONE, Config, Reassign, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
-from durability.remedies.plans import folder
+from durability.remedies.plans import UNRACKED, folder
 from durability.remedies.steps import AGAIN, Remedy, Step, advice, restart
 
 MIN_ISR = "min.insync.replicas"
@@ -73,6 +73,8 @@ def remedy(finding: Finding) -> Remedy:
         return advice(impossible(target) or "")
     if target["too_few_brokers"]:
         return _too_few_brokers(target, finding)
+    if target["reassign"] and facts.unracked and facts.without.get(finding["resource"]) == UNRACKED:
+        return advice(*racks.first_set(finding, list(facts.unracked)))
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
     if at_risk and facts.led is not False and (changes or safety.pinned(target, facts) is not None):
         return advice(elr.wait(finding))
