@@ -55,11 +55,13 @@ def _everywhere(target: Target, facts: ClusterFacts) -> bool:
 
     Not if a topic that inherits it has no more replicas in sync than the new value. Then its acks=all writes would be rejected at
     once, or after one more loss. Nor if new topics would reject them. Nor if a leader's own dynamic value applies: it overrides
-    the cluster-wide one.
+    the cluster-wide one. Nor if another topic has eligible leader replicas: a cluster-wide change wipes those of every topic,
+    but the topic's own value wipes only its own.
     """
     source, least, inherited = target[f"{KEY}_source"], target[KEY], target["inherited_least"]
     of_cluster = source not in (None, "topic", "broker-dynamic") and least == target["default_min_insync_replicas"]
     safe = of_cluster and least < (inherited or 0) and not safety.rejects_new_topics(least, facts)
+    safe = safe and not target["elr_at_risk_in_cluster"]
     return _raises(target) and safe and not facts.before(1, 1)
 
 
@@ -75,8 +77,7 @@ def remedy(finding: Finding) -> Remedy:
         return _too_few_brokers(target, finding)
     if target["reassign"] and facts.unracked and facts.without.get(finding["resource"]) == UNRACKED:
         return advice(*racks.first_set(finding, list(facts.unracked)))
-    at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
-    if at_risk and facts.led is not False and (changes or safety.pinned(target, facts) is not None):
+    if target["elr_at_risk"] and facts.led is not False and (changes or safety.pinned(target, facts) is not None):
         return advice(elr.wait(finding))
     if target.get("above_maximum") is not None and not changes and not _grows(target):
         return _remove(target["above_maximum"])
