@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from durability.lake.conditions import of_result
 from durability.lake.loss_tables import WHOLE_SETS
 from durability.lake.table import RESULT_KEYS, Table
-from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS, FAILURE_COSTS, LOSS_SETS, TOPICS, VIEWS
+from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS, FAILURE_COSTS, FINDINGS, LOSS_SETS, TOPICS, VIEWS
 from durability.plan.plan import Plan, SnapshotPart
 from durability.report.data import loss_sets, waves
 from durability.report.data.loss_sets import LossSets
@@ -22,6 +23,8 @@ from durability.restart.nodes import nodes
 ROWS = 1_000_000
 """The most rows of `loss_sets` that are read at once, if no single cluster has more."""
 KINDS = {"broker": "brokers", "rack": "racks"}
+REASSIGNMENTS = "reassignment-leftovers"
+"""The control whose findings count the partitions that are reassigned."""
 COSTS = ("cluster", *(name for name in FAILURE_COSTS.arrow.names if name not in dict(RESULT_KEYS)))
 """The columns of `failure_costs` that are read."""
 ERRORS = {"kept": "NOT_ENOUGH_REPLICAS", "lost": "REQUEST_TIMED_OUT"}
@@ -80,6 +83,7 @@ class FailureCosts:
         """The clusters of whose restarts nothing is said, because what was not seen may limit waves.
 
         That is a topic that is hidden or unread, voters that are unknown, or so many replicas that `loss_sets` hasn't all sets.
+        Or it is a running reassignment: if no broker can be spared before its end, `loss_sets` has no set for the time after it.
         """
         from pyiceberg.expressions import And, EqualTo, GreaterThan, IsNull, Or
 
@@ -89,7 +93,7 @@ class FailureCosts:
             return everyone
         unread = Or(EqualTo("partitions_known", False), IsNull("partitions_known"))
         where = And(attempts, Or(GreaterThan("replication_factor", WHOLE_SETS), unread))
-        untold = {*self.lake.scan(TOPICS, where, columns=("cluster",))["cluster"].to_pylist()}
+        untold = {*self.lake.scan(TOPICS, where, columns=("cluster",))["cluster"].to_pylist()} | self._reassigning()
 
         def seen(name: str, row: Row) -> bool:
             voters = any(controller["role"] == "voter" for controller in controllers.get(name, ()))
@@ -99,6 +103,14 @@ class FailureCosts:
         facts = self._facts(CLUSTERS, ("topics_known", "hidden_partitions", "quorum_mode"))
         whole = {name for name, rows in facts.items() if all(seen(name, row) for row in rows)}
         return (everyone - whole) | untold
+
+    def _reassigning(self) -> set[str]:
+        """The clusters in which replicas move, as the findings about reassignments say."""
+        from pyiceberg.expressions import And, EqualTo
+
+        where = And(of_result(self.plan), EqualTo("control", REASSIGNMENTS))
+        rows = self.lake.scan(FINDINGS, where, columns=("cluster", "observed")).to_pylist()
+        return {row["cluster"] for row in rows if json.loads(row["observed"] or "{}").get("reassigning")}
 
     def _attempts(self) -> Any:
         """The condition on facts of the evaluated snapshots; None if there are none."""

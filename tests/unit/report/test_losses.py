@@ -72,7 +72,7 @@ def test_of_restarts_nothing_is_said_where_what_was_not_seen_may_limit_waves(lak
         "hidden": SEEN | {"hidden_partitions": 3},
         "maybe-hidden": SEEN | {"hidden_partitions": None},
         "unlisted": SEEN | {"topics_known": False},
-        **dict.fromkeys(("no-voters", "wide", "unread"), SEEN),
+        **dict.fromkeys(("no-voters", "wide", "unread", "moving"), SEEN),
     }
     stored(*(random_cluster(name, 1) for name in seen), seen=seen)
 
@@ -88,7 +88,11 @@ def test_of_restarts_nothing_is_said_where_what_was_not_seen_may_limit_waves(lak
         tables.TOPICS,
         [{"cluster": n, "topic": "t", "replication_factor": rf, "partitions_known": k} for n, rf, k in topics],
     )
-    entries = FailureCosts(lake, plan(snapshots=[snapshot(name, attempt_id=f"attempt-{name}") for name in seen]))
+    made = plan(snapshots=[snapshot(name, attempt_id=f"attempt-{name}") for name in seen])
+    moves = [(name, json.dumps({"reassigning": int(name == "moving")})) for name in seen]
+    of_moves = {"control": "reassignment-leftovers", "result_id": made.result_id, "run_id": made.run_id}
+    add(tables.FINDINGS, [{"cluster": name, "observed": observed, **of_moves} for name, observed in moves])
+    entries = FailureCosts(lake, made)
     assert {e["cluster"] for e in entries if e["restart"]} == {"whole", "zookeeper"}
 
 
