@@ -73,7 +73,7 @@ def test_where_spark_and_great_expectations_disagree_the_finding_is_unknown(lake
         {"control": "replication-factor", "resource": "never-seen", "spark": "PASS", "expectations": "FAIL"}
     )
     lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run, differing), tables.DISAGREEMENTS.arrow))
-    assert write(lake, SimpleNamespace(**run, judged=[])) == 4
+    assert write(lake, SimpleNamespace(**run, judged=[], attempts=[])) == 4
     listed = lake.scan(tables.FINDINGS).to_pylist()
     assert {row["result_id"] for row in listed} == {run["result_id"]}
     assert sorted((row["resource"], row["control"], row["outcome"], row["cause"]) for row in listed) == [

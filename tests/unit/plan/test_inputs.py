@@ -17,7 +17,9 @@ from tests.support.topology import document
 def plan_of(attempt):
     before = dict.fromkeys(("previous_attempt_id", "previous_result_id", "resolved_result_id"))
     judged = SimpleNamespace(attempt_id=attempt.attempt_id, **before)
-    return SimpleNamespace(judged=[judged], snapshots=[judged], pulse=False, look_back=None)
+    return SimpleNamespace(
+        judged=[judged], attempts=[judged.attempt_id], snapshots=[judged], pulse=False, look_back=None
+    )
 
 
 def test_a_truncated_file_is_named_and_whole_ones_are_not(lake):
@@ -36,7 +38,9 @@ def test_the_tiers_that_a_pulse_reads_are_among_them(lake):
     (path,) = Path(lake.location).rglob("resolved_policy/data/**/*.parquet")
     path.write_bytes(path.read_bytes()[:100])
     judged = SimpleNamespace(attempt_id="p", previous_attempt_id=None, previous_result_id=None, resolved_result_id=None)
-    plan = SimpleNamespace(judged=[judged], snapshots=[judged], pulse=True, look_back=None)
+    plan = SimpleNamespace(
+        judged=[judged], attempts=[judged.attempt_id], snapshots=[judged], pulse=True, look_back=None
+    )
     inputs.check(lake, plan)
     judged.resolved_result_id = "night"
     with pytest.raises(AuditError, match=path.name):
