@@ -168,7 +168,8 @@ def test_a_year_of_pulses_costs_what_its_last_days_do(lake, session):
     lake.append(tables.SNAPSHOTS, _rows(tables.SNAPSHOTS, {**row, "kind": "pulse", "captured_at": days[1]}))
     made = plan(lake, [row])
     assert made.look_back
-    counted = history.counted(made, lambda name: session.table(table(session, name)), F.lit(at(60)).cast("timestamp"))
+    captured = F.lit(at(60)).cast("timestamp")
+    counted = history.counted(made, made.look_back, lambda name: session.table(table(session, name)), captured)
     assert {r.captured_at.replace(tzinfo=UTC) for r in counted.select("captured_at").collect()} == {*days[:2]}
     scans = [line for line in counted._jdf.queryExecution().toString().splitlines() if "BatchScan" in line]
     assert len(scans) == 2

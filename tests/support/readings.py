@@ -92,7 +92,9 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     captured = F.try_element_at(
         literal({s.cluster: s.captured_at for s in plan.snapshots}, "map<string,string>"), F.col("cluster")
     ).cast("timestamp")
-    of_clusters, found = history.over_time(plan, history.counted(plan, tables.__getitem__, captured), now, None)
+    of_clusters, found = history.over_time(
+        plan, history.counted(plan, plan.look_back, tables.__getitem__, captured), now, None
+    )
     brokers = [(n, f"broker:{n} down", f"broker:{n} lagging") for n in range(1, 10)]
     clusters = spark.createDataFrame(
         [(c, lasts[c], c, "self", brokers, True, 0) for c in histories],
