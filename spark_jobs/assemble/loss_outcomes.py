@@ -104,8 +104,8 @@ def _in_both(least: DataFrame, most: DataFrame, same_nodes: bool) -> DataFrame:
     """
     answers = ("now_answer", "structural")
     flags = ("at_risk", "all_lost", "data_worst")
-    alike = ("leader_now", "before_answer", "leader_before")
-    compared = {*answers, *flags, *alike, "deleted", "deletable", "any_lost", "quorum"}
+    if_equal = ("leader_now", "before_answer", "leader_before")
+    compared = {*answers, *flags, *if_equal, "deleted", "deletable", "any_lost", "quorum"}
     joined = least.join(most.select(*KEY, *(F.col(name).alias(f"most_{name}") for name in compared)), [*KEY])
 
     def answer(name: str) -> Column:
@@ -128,7 +128,7 @@ def _in_both(least: DataFrame, most: DataFrame, same_nodes: bool) -> DataFrame:
     columns = {
         **{name: answer(name) for name in answers},
         **{name: flag(name) for name in flags},
-        **{name: same(F.col(name), F.col(f"most_{name}")) for name in alike},
+        **{name: same(F.col(name), F.col(f"most_{name}")) for name in if_equal},
         "deleted": same(F.col("deleted"), F.col("most_deleted")) if same_nodes else deletes,
         "any_lost": F.col("most_any_lost"),
         "quorum": F.col("quorum").withField("kept", kept),
