@@ -1,6 +1,6 @@
 """Evaluates the accepted snapshots of a run: `spark-submit evaluate.py --plan plan.json`, or `--awaited` and a named pipe.
 
-The plan is read from the pipe once it is written. An empty one: nothing is evaluated.
+The plan is read from the pipe once it is written. If it is empty, nothing is evaluated.
 Reads the facts of the plan's snapshots. Writes `partition_health` and `health_counters`, in a nightly run also `topic_posture`
 and `verdicts`. The rows become visible to readers when the run's row in `runs` is written.
 """

@@ -27,11 +27,8 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     clusters = lake.scan(
         CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features", "provider")
     ).to_pylist()
-    columns = (
-        *("cluster", "broker", "live", "rack_state", "kafka_version", "configs", "config_sources"),
-        "offline_log_dirs",
-    )
-    brokers = lake.scan(BROKERS, snapshots, columns=columns).to_pylist()
+    columns = ("broker", "live", "rack_state", "kafka_version", "configs", "config_sources", "offline_log_dirs")
+    brokers = lake.scan(BROKERS, snapshots, columns=("cluster", *columns)).to_pylist()
     quorums = quorum.read(lake, attempts)
     restores = _restores(lake, plan)
     at_risk = fragile.read(lake, plan)

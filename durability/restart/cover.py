@@ -1,4 +1,4 @@
-"""A bound from weights: if no wave has a weight above 1, the sum of all weights is a lower bound of their number.
+"""A bound from weights: if no wave has a weight above 1, the sum of all weights is a lower bound on the number of waves.
 
 The best weights give the fractional chromatic number. They are approached by multiplicative weights (Freund and Schapire 1999)
 over the largest possible waves: the nodes of the heaviest wave lose weight again and again. Any weights give a valid bound.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from durability.report.data import objectives, outages
 from durability.report.data.health import METRICS
 from durability.report.data.results import KEYS, WAIVER_KEYS
@@ -14,8 +16,7 @@ OPTIONAL_COUNT, OPTIONAL_MOMENT = Member(COUNT, nullable=True), Member(MOMENT, n
 
 
 def _news(name: str, about: str) -> Member:
-    counts = Object(name, {key: Member(COUNT) for key in SEVERITIES})
-    return Member(counts, optional=True, about=f"failures by severity {about}")
+    return replace(counts(name, SEVERITIES), optional=True, about=f"failures by severity {about}")
 
 
 def _optional(about: str) -> Member:

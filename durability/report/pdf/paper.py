@@ -141,7 +141,7 @@ def table(
 
 
 def write(file: BinaryIO, parts: list[Flowable], title: str, foot: str, made: datetime) -> None:
-    """Write the document. foot: at the foot of each page, before its number and the number of pages.
+    """Write the document. foot: the text at the foot of each page, before its number and the number of pages.
 
     made: the date in the document's properties, in UTC.
 
