@@ -53,6 +53,7 @@ class Evaluation:
         # Serialized storage needs a fifth less memory for many rows, and half the garbage collection.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
         self._checkpointed = partial(session.checkpointed, level=level)
+        self._planned = partial(session.planned, small=plan.small)
         self._background = background
         # About two thousand expressions. They are built while Spark opens and reads tables.
         self._topic_expressions = background.submit(lambda: expressions or topic_expressions(plan.pulse))
@@ -108,14 +109,15 @@ class Evaluation:
 
         def judge(rows: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
             rows = self._with_previous_reassignments(rows)
-            return topics.prepared(partitions.build(rows, self.topics, self.base_clusters, keep), expressions)
+            built = partitions.build(rows, self.topics, self.base_clusters, keep)
+            return topics.prepared(built, expressions, self._planned)
 
         if not self._grouped:
-            return topics.measured(judge(scanned.result()), self.topics, expressions)
+            return topics.measured(judge(scanned.result()), self.topics, expressions, self._planned)
         # In a pulse, finding equal topics takes longer than evaluating them.
         healthy = None if self.plan.pulse else "healthy"
         grouped = groups.group(scanned.result(), self.topics, judge, self._checkpointed, healthy)
-        return topics.measured(grouped.partitions, grouped.topics, expressions)
+        return topics.measured(grouped.partitions, grouped.topics, expressions, self._planned)
 
     def _found_losses(self) -> Losses:
         rows, by_name = self._facts("partitions"), not self.plan.pulse
@@ -266,7 +268,7 @@ class Evaluation:
         of_clusters = self._background.submit(
             lambda: self._checkpointed(outcomes.of_clusters(clusters, cluster_expressions))
         )
-        rows = outcomes.of_topics(of_topics, topic_expressions)
+        rows = self._planned(outcomes.of_topics(of_topics, topic_expressions))
         # Losses name brokers, which differ between equal topics.
         by_topic = groups.expand(targets)
         of_losses = self._loss_outcomes(by_topic)
@@ -281,7 +283,7 @@ class Evaluation:
         joined = topics.join(self.losses.of_topics(), ["cluster", "topic"], "left")
         rows = outcomes.of_topics(joined, self._loss_expressions.result())
         # In the compiled plan of all verdicts, these long expressions take twice as long.
-        return [rows if self.plan.small else self._checkpointed(rows)]
+        return [self._planned(rows) if self.plan.small else self._checkpointed(rows)]
 
     def _outcomes_without_partitions(self) -> DataFrame:
         """Outcomes of brokers, tiers, applications, and clusters without an accepted snapshot."""

@@ -7,11 +7,13 @@ counters are known, each such snapshot is treated as a separate cluster. So seve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Earlier, LookBack, Plan
+from spark_jobs import session
 from spark_jobs.assemble import topics
 from spark_jobs.assemble.verdicts import SNAPSHOT
 from spark_jobs.controls import min_insync_replicas, partition_health
@@ -68,7 +70,8 @@ class Past:
         # The steps of a rack outage also read what min-insync-replicas measures.
         controls = [partition_health] if plan.pulse else [min_insync_replicas, partition_health]
         expressions = topics.expressions(controls, outages=not plan.pulse)
-        measured = topics.measured(topics.prepared(rows, expressions), of_topics, expressions)
+        planned = partial(session.planned, small=plan.small)
+        measured = topics.measured(topics.prepared(rows, expressions, planned), of_topics, expressions, planned)
         self._topics = measured.localCheckpoint(eager=True)
         self._snapshots = {
             e.attempt_id: {"cluster": e.cluster, "captured_at": e.captured_at, "snapshot_id": e.snapshot_id}

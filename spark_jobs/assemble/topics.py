@@ -23,6 +23,10 @@ from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
 from spark_jobs.history import rack_outage
 
 
+Planned = Callable[[DataFrame], DataFrame]
+"""Makes a frame's plan, if that gains time (`session.planned`)."""
+
+
 class Expressions(NamedTuple):
     """Expressions over partitions and topics, by column name, built while Spark reads the frames.
 
@@ -89,12 +93,12 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
     return common | of_modules
 
 
-def prepared(partitions: DataFrame, expressions: Expressions) -> DataFrame:
+def prepared(partitions: DataFrame, expressions: Expressions, planned: Planned) -> DataFrame:
     """Evaluated partitions with the columns that the measures read."""
-    return reduce(DataFrame.withColumns, expressions.of_partitions, partitions)
+    return planned(reduce(DataFrame.withColumns, expressions.of_partitions, planned(partitions)))
 
 
-def measured(partitions: DataFrame, topics: DataFrame, expressions: Expressions) -> DataFrame:
+def measured(partitions: DataFrame, topics: DataFrame, expressions: Expressions, planned: Planned) -> DataFrame:
     """One row per topic: the columns of `topics`, the measures, each control's outcome and, if `expressions` has it, the target.
 
     partitions: as `prepared` returns them. Measures are NULL if none of a topic's partitions could be read.
@@ -104,7 +108,7 @@ def measured(partitions: DataFrame, topics: DataFrame, expressions: Expressions)
     joined = topics.withColumn("partitions_known", known).join(
         per_topic.hint("shuffle_hash"), ["cluster", "topic"], "left"
     )
-    return reduce(DataFrame.withColumns, expressions.of_topics, joined)
+    return reduce(DataFrame.withColumns, expressions.of_topics, planned(joined))
 
 
 def _healthy() -> Column:
