@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
+from spark_jobs import session
 from spark_jobs.assemble import loss_names, loss_outcomes
 from spark_jobs.frames import base, loss_verdicts, partitions, quorum, single_losses, target
 from spark_jobs.frames.columns import certain, struct
@@ -52,6 +53,7 @@ class Losses:
         groups: partitions that rules can't tell apart, if the lake has such groups.
         """
         self._checkpointed, self._large = checkpointed, large
+        self._planned = partial(session.planned, small=not large)
         self._listed = topics.select("cluster", "topic", "partitions_known")
         self._asking = topics.where(target.survives()).select("cluster", "topic")
         coded = patterns.codes(clusters)
@@ -66,7 +68,8 @@ class Losses:
         )
         of_patterns = patterns.facts_of(numbers.select(*patterns.KEY), self.topics, coded.kinds, facts)
         of_places = patterns.BY_PLACE if large else ()
-        judged = single_losses.broken(of_patterns, patterns.KEY, partial(self._compiled, whole=False), of_places)
+        prepared = partial(self._compiled, whole=False)
+        judged = single_losses.broken(of_patterns, patterns.KEY, prepared, of_places, self._planned)
         self._patterns = checkpointed(judged.join(numbers, [*patterns.KEY]))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
         self._ids = keyed.listed(numbers)
@@ -91,7 +94,7 @@ class Losses:
         with_codes = joined.join(F.broadcast(of_clusters), "cluster").withColumn("codes", codes)
         with_places = with_codes.withColumn("places", patterns.places_of(F.col("codes")))
         key = ("tid", "partition")
-        found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key)
+        found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key, planned=self._planned)
         return found.join(joined.select(*OF_PARTITION, "leader"), [*key])
 
     def _with_alone(

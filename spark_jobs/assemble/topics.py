@@ -22,7 +22,6 @@ from spark_jobs.frames import base, elr_guard, inherited, rack_health, reassignm
 from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
 from spark_jobs.history import rack_outage
 
-
 Planned = Callable[[DataFrame], DataFrame]
 """Makes a frame's plan, if that gains time (`session.planned`)."""
 

@@ -27,11 +27,13 @@ def broken(
     key: tuple[str, ...],
     prepared: Callable[[DataFrame], DataFrame] = lambda frame: frame,
     alike: tuple[str, ...] = (),
+    planned: Callable[[DataFrame], DataFrame] = lambda frame: frame,
 ) -> DataFrame:
     """One row per `key` of `facts`: what breaks.
 
     prepared: makes the frame of which all plans start, for instance one that is compiled.
     alike: some columns of the key. Rows that are equal in them differ in `places` alone, so their losses are judged together.
+    planned: makes a frame's plan, if that gains time (`session.planned`).
 
     facts: `partitions.facts` with `unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
         its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`), of
@@ -53,7 +55,7 @@ def broken(
     different = F.array_distinct(F.flatten(F.transform("slots", _readings)))
     listed = losses.before(facts).withColumn("slots", _slots()).withColumn("different", different).localCheckpoint()
     once = _once(listed, key, alike) if alike else listed
-    answered = _answers(once, alike or key, prepared)
+    answered = planned(_answers(once, alike or key, prepared))
     racks = F.transform("places", lambda p: p["rack"]).alias("racks_of_places")
     with_bits = listed.select(*key, "slots", "places", racks).join(answered, [*(alike or key)])
     with_bits = with_bits.withColumn("each", F.transform(F.slice("slots", 2, F.size("slots")), _of_slot))
