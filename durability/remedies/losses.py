@@ -64,10 +64,10 @@ def _of_replicas(finding: Finding, cause: str | None, why: str) -> Remedy:
     missing = worded(evidence["missing"])
     if why == "today" and evidence["minimum_above_replicas"] and missing and facts.led is not False:
         accept = replicas.accept_writes(aims, finding["resource"]) or target.remedy(finding)
-        back = replicas.bring_back(missing, facts)
+        back = replicas.bring_back(missing, facts, evidence["leaving"])
         return [*accept, *back] if evidence["reason"] == "already" else [*back, *accept]
     if why == "today" and cause is not None and not cause.startswith("configuration:"):
-        back = replicas.bring_back(cause, facts)
+        back = replicas.bring_back(cause, facts, evidence["leaving"])
         return elr.before(back, finding) if aims["elr_at_risk"] else back
     if of_rack and evidence["racks"] == 1:
         return advice(THIRD_RACK)
@@ -75,7 +75,7 @@ def _of_replicas(finding: Finding, cause: str | None, why: str) -> Remedy:
         return advice(replicas.CONTROLLERS_FIRST)
     few = advice(TWO_RACKS) if of_rack and evidence.get("few_racks") else []
     if target.differs(aims):
-        back = replicas.bring_back(missing, facts) if missing else []
+        back = replicas.bring_back(missing, facts, evidence["leaving"]) if missing else []
         return [*few, *back, *target.remedy(finding)]
     return few or advice(SPREAD if of_rack else EACH)
 

@@ -320,5 +320,5 @@ def isr_racks(finding: Finding) -> Remedy:
     return (
         target.place(finding)
         if evidence["by_placement"]
-        else bring_back(worded(evidence["missing"]) or "", facts_of(finding))
+        else bring_back(worded(evidence["missing"]) or "", facts_of(finding), evidence["leaving"])
     )

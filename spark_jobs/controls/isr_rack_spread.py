@@ -46,6 +46,7 @@ def measures() -> dict[str, Column | Flagged]:
     in_sync = F.array_intersect("replicas", "isr")
     in_sync = F.when(F.size("dead_in_isr") > 0, F.array_except(in_sync, "dead_in_isr")).otherwise(in_sync)
     by_outage = under & ~certain(too_few_replica_racks) & (F.size("causes") > 0)
+    not_placed = F.when(under, ~certain(by_placement)).otherwise(at)
     return RULE.measures() | {
         "isr_rack_spread_isr": base.at_worst_partition(in_sync, F.col("isr_racks")),
         "isr_rack_spread_at": base.partition_ids(at),
@@ -54,7 +55,8 @@ def measures() -> dict[str, Column | Flagged]:
         ),
         "isr_rack_spread_at_unknown": possible(F.bool_or(at.isNull() & ~certain(under))),
         "isr_rack_spread_by_placement": certain(F.bool_or(by_placement) & ~F.bool_or(by_outage)),
-        "isr_rack_spread_causes": base.causes_where(F.when(under, ~certain(by_placement)).otherwise(at)),
+        "isr_rack_spread_causes": base.causes_where(not_placed),
+        "isr_rack_spread_leaving": base.leaving_where(not_placed),
     }
 
 
@@ -114,6 +116,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "errors": F.col("isr_rack_spread_errors"),
             "by_placement": by_placement,
             "missing": missing,
+            "leaving": F.col("isr_rack_spread_leaving"),
             "target": F.col(target.TARGET),
             **base.unknown_apart_from_observers(),
         },

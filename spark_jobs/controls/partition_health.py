@@ -62,7 +62,7 @@ def measures() -> dict[str, Flagged]:
             f"{name}_blocking": Flagged(
                 found, lambda flagged: F.array_sort(F.array_distinct(F.flatten(each(flagged, "blocking"))))
             ),
-            f"{name}_leaving": Flagged(found, _leaving),
+            f"{name}_leaving": base.leaving_where(found),
             f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
         if category == "under-min-isr":
@@ -72,12 +72,6 @@ def measures() -> dict[str, Flagged]:
             columns["electable"] = base.partition_ids(found & causes.electable())
             columns["outdated_leader"] = base.partition_ids(found & causes.outdated_leader())
     return columns
-
-
-def _leaving(flagged: Column) -> Column:
-    """Do running reassignments remove all replicas that are down?"""
-    leaving = each(flagged, "leaving")
-    return (F.size(leaving) > 0) & F.forall(leaving, lambda removed: removed)
 
 
 def _first(flagged: Column) -> Column:
