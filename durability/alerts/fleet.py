@@ -46,7 +46,9 @@ def shared(alerts: Sequence[Alert], pulses: Sequence[ClusterPulse], listed: int,
     moment = max(pulse.moment for pulse in pulses)
     unread = [pulse for pulse in pulses if pulse.unread]
     earlier = [alert for alert in alerts if alert.cluster == FLEET]
-    if any(alert.pulsed >= moment for alert in earlier):  # an earlier task that runs again
+    here = {pulse.cluster for pulse in pulses}
+    # An earlier task runs again. Without an alert of the fleet, those of its clusters show that a later pulse was decided.
+    if any(a.pulsed >= moment for a in earlier) or any(a.pulsed > moment for a in alerts if a.cluster in here):
         return Shared({}, frozenset(pulse.cluster for pulse in unread))
     paged = {alert.cluster for alert in alerts if alert.category == UNREADABLE and alert.state == OPEN}
     alone = [pulse for pulse in unread if pulse.cluster not in paged]

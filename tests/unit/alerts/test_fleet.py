@@ -122,6 +122,18 @@ def test_clusters_of_a_lost_worker_are_one_page_that_blames_the_auditor():
     assert run.said[1:] == [(20, "page", [FLEET]), (20, "clear", [FLEET])], "an outage is a page of its own"
 
 
+def test_an_earlier_task_that_runs_again_opens_no_alert_of_the_fleet():
+    """The fleet has had no alert yet, but the alert of c00 says that a later pulse was decided."""
+    run = Fleet()
+    for number in (1, 1, 1, 6, 6, 10, 1, 1):
+        run.pulse(*NAMES[:number])
+    before = run.alerts
+    run.task(25, NAMES[:10])
+    assert run.alerts == before
+    run.pulse(*NAMES[:6])
+    assert run.said == [(5, "page", ["c00"]), (20, "page", NAMES[1:6]), (35, "clear", NAMES[1:6])]
+
+
 def test_without_a_general_receiver_each_cluster_pages_by_itself():
     run = Fleet(receiver=False)
     for _ in range(2):
