@@ -48,15 +48,6 @@ def checkpointed(frame: DataFrame, level: StorageLevel | None = None) -> DataFra
     return frame.localCheckpoint(eager=True, storageLevel=level)
 
 
-def planned(frame: DataFrame, small: bool) -> DataFrame:
-    """`frame`, in a small run with its plan made now. It is computed and stored when it is first read.
-
-    Each operation on a frame analyses the frame's whole plan again. In a small run that takes longer than computing the rows, so
-    a long plan is made in parts. In a large run, storing the rows would take more than is gained.
-    """
-    return frame.localCheckpoint(eager=False) if small else frame
-
-
 def remember_classes(spark: SparkSession) -> None:
     """Look up once the Java classes and methods that every Column expression uses.
 

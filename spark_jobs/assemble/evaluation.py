@@ -32,6 +32,7 @@ from spark_jobs.history import rack_outage, readings
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import groups, loss_groups
 from spark_jobs.scale.compiled import compiled
+from spark_jobs.scale.planned import planned
 
 
 class Evaluation:
@@ -53,7 +54,7 @@ class Evaluation:
         # Serialized storage needs a fifth less memory for many rows, and half the garbage collection.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
         self._checkpointed = partial(session.checkpointed, level=level)
-        self._planned = partial(session.planned, small=plan.small)
+        self._planned = partial(planned, small=plan.small)
         self._background = background
         # About two thousand expressions. They are built while Spark opens and reads tables.
         self._topic_expressions = background.submit(lambda: expressions or topic_expressions(plan.pulse))
@@ -117,7 +118,7 @@ class Evaluation:
         # In a pulse, finding equal topics takes longer than evaluating them.
         healthy = None if self.plan.pulse else "healthy"
         grouped = groups.group(scanned.result(), self.topics, judge, self._checkpointed, healthy)
-        return topics.measured(grouped.partitions, grouped.topics, expressions, self._planned)
+        return topics.measured(*grouped, expressions, self._planned)
 
     def _found_losses(self) -> Losses:
         rows, by_name = self._facts("partitions"), not self.plan.pulse
@@ -270,8 +271,7 @@ class Evaluation:
         )
         rows = self._planned(outcomes.of_topics(of_topics, topic_expressions))
         # Losses name brokers, which differ between equal topics.
-        by_topic = groups.expand(targets)
-        of_losses = self._loss_outcomes(by_topic)
+        of_losses = self._loss_outcomes(groups.expand(targets))
         others = reduce(DataFrame.unionByName, (*of_losses, of_clusters.result(), self._other_outcomes.result()))
         if self.plan.small:
             return verdicts.row_per_outcome(rows.unionByName(others))

@@ -13,7 +13,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs import session
 from spark_jobs.assemble import loss_names, loss_outcomes
 from spark_jobs.frames import base, loss_verdicts, partitions, quorum, single_losses, target
 from spark_jobs.frames.columns import certain, struct
@@ -22,6 +21,7 @@ from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_groups, packed_sets
 from spark_jobs.scale import loss_patterns as patterns
 from spark_jobs.scale.compiled import compiled
+from spark_jobs.scale.planned import planned
 
 FOUND = (
     *("losses", "elsewhere", "already", "already_unsure"),
@@ -53,7 +53,7 @@ class Losses:
         groups: partitions that rules can't tell apart, if the lake has such groups.
         """
         self._checkpointed, self._large = checkpointed, large
-        self._planned = partial(session.planned, small=not large)
+        self._planned = partial(planned, small=not large)
         self._listed = topics.select("cluster", "topic", "partitions_known")
         self._asking = topics.where(target.survives()).select("cluster", "topic")
         coded = patterns.codes(clusters)

@@ -13,7 +13,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Earlier, LookBack, Plan
-from spark_jobs import session
 from spark_jobs.assemble import topics
 from spark_jobs.assemble.verdicts import SNAPSHOT
 from spark_jobs.controls import min_insync_replicas, partition_health
@@ -21,6 +20,7 @@ from spark_jobs.frames import facts, partitions
 from spark_jobs.frames.literals import literal
 from spark_jobs.history import rack_outage, readings
 from spark_jobs.scale import groups
+from spark_jobs.scale.planned import planned
 
 COUNTERS = (
     "unknown",
@@ -70,8 +70,8 @@ class Past:
         # The steps of a rack outage also read what min-insync-replicas measures.
         controls = [partition_health] if plan.pulse else [min_insync_replicas, partition_health]
         expressions = topics.expressions(controls, outages=not plan.pulse)
-        planned = partial(session.planned, small=plan.small)
-        measured = topics.measured(topics.prepared(rows, expressions, planned), of_topics, expressions, planned)
+        in_parts = partial(planned, small=plan.small)
+        measured = topics.measured(topics.prepared(rows, expressions, in_parts), of_topics, expressions, in_parts)
         self._topics = measured.localCheckpoint(eager=True)
         self._snapshots = {
             e.attempt_id: {"cluster": e.cluster, "captured_at": e.captured_at, "snapshot_id": e.snapshot_id}

@@ -21,9 +21,7 @@ from spark_jobs.controls import partition_health, reassignment_leftovers, unclea
 from spark_jobs.frames import base, elr_guard, inherited, rack_health, reassignment, target
 from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
 from spark_jobs.history import rack_outage
-
-Planned = Callable[[DataFrame], DataFrame]
-"""Makes a frame's plan, if that gains time (`session.planned`)."""
+from spark_jobs.scale.planned import Planned
 
 
 class Expressions(NamedTuple):

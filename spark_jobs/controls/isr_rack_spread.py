@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.controls import replica_rack_spread
-from spark_jobs.frames import base, target
+from spark_jobs.frames import base, reassignment, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
 from spark_jobs.frames.partition_minimum import PartitionMinimum
@@ -56,7 +56,7 @@ def measures() -> dict[str, Column | Flagged]:
         "isr_rack_spread_at_unknown": possible(F.bool_or(at.isNull() & ~certain(under))),
         "isr_rack_spread_by_placement": certain(F.bool_or(by_placement) & ~F.bool_or(by_outage)),
         "isr_rack_spread_causes": base.causes_where(not_placed),
-        "isr_rack_spread_leaving": base.leaving_where(not_placed),
+        "isr_rack_spread_leaving": reassignment.removes_dead(not_placed),
     }
 
 

@@ -62,7 +62,7 @@ def measures() -> dict[str, Flagged]:
             f"{name}_blocking": Flagged(
                 found, lambda flagged: F.array_sort(F.array_distinct(F.flatten(each(flagged, "blocking"))))
             ),
-            f"{name}_leaving": base.leaving_where(found),
+            f"{name}_leaving": reassignment.removes_dead(found),
             f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
         if category == "under-min-isr":

@@ -172,19 +172,6 @@ def causes_where(flag: Column) -> Flagged:
     return Flagged(flag, lambda flagged: F.array_distinct(F.flatten(each(flagged, "causes"))))
 
 
-def leaving_where(flag: Column) -> Flagged:
-    """Measure: do running reassignments remove all replicas that are down, of the partitions for which `flag` holds?
-
-    False if none is down.
-    """
-
-    def all_leave(flagged: Column) -> Column:
-        leaving = each(flagged, "leaving")
-        return (F.size(leaving) > 0) & F.forall(leaving, lambda removed: removed)
-
-    return Flagged(flag, all_leave)
-
-
 def dominant(causes: str) -> Column:
     """One cause for all brokers that miss replicas: those that are down or have a failed disk, else those that lag; else NULL.
 

@@ -149,8 +149,7 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
             "few_racks": few_racks().isNotNull(),
             # Replicas that are missing now may break it even at its target.
             "missing": base.dominant("under_replicated_causes"),
-            # An offline partition can't complete a reassignment.
-            "leaving": certain((F.size("offline_ids") == 0) & F.col("under_replicated_leaving")),
+            "leaving": F.col("under_replicated_leaving"),
             "minimum_above_replicas": certain(F.col("already_structural_writes") > 0),
             "racks": F.size("racks"),
             "unplaced": F.slice("unplaced", 1, SHOWN),

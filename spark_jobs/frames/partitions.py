@@ -99,7 +99,7 @@ def live_members(facts: DataFrame) -> DataFrame:
         offline.alias("offline"),
         F.when(possible(~offline), dead).alias("dead_in_isr"),
         F.when(offline, _starts_first()).alias("starts_first"),
-        F.when(~offline, _leaving()).alias("leaving"),
+        _leaving(offline).alias("leaving"),
     )
     without = F.filter("isr", lambda id: ~F.array_contains("dead_in_isr", id))
     return found.withColumn("live_isr", F.when(F.size("dead_in_isr") > 0, without).otherwise(F.col("isr")))
@@ -118,10 +118,14 @@ def _starts_first() -> Column:
     return F.when((F.size(copies) > 0) & ~F.arrays_overlap(copies, up) & others, F.sort_array(copies))
 
 
-def _leaving() -> Column:
-    """Does a running reassignment remove all replicas of a partition that are down? NULL if none is down."""
+def _leaving(offline: Column) -> Column:
+    """Will a running reassignment remove all replicas of a partition that are down? NULL if none is down.
+
+    It doesn't end without a leader.
+    """
     down = F.filter("brokers", lambda b: certain(~b["live"]))
-    return F.when(F.size(down) > 0, F.forall(down, lambda b: certain(F.array_contains("removing", b["broker"]))))
+    removed = F.forall(down, lambda b: certain(F.array_contains("removing", b["broker"])))
+    return F.when(F.size(down) > 0, certain(~offline) & removed)
 
 
 def shape(facts: DataFrame) -> DataFrame:

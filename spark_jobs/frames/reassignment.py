@@ -1,9 +1,26 @@
-"""What cancelling a running reassignment would do to a partition (KIP-455): its replicas being added are dropped at once."""
+"""What a running reassignment removes, and what cancelling it would do to a partition (KIP-455).
+
+Cancelling drops the replicas that are being added at once.
+"""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.frames.columns import certain, possible
+from spark_jobs.frames.flagged import Flagged, each
+
+
+def removes_dead(flag: Column) -> Flagged:
+    """Measure: do running reassignments remove all replicas that are down, of the partitions for which `flag` holds?
+
+    False if none is down.
+    """
+
+    def all_leave(flagged: Column) -> Column:
+        leaving = each(flagged, "leaving")
+        return (F.size(leaving) > 0) & F.forall(leaving, lambda removed: removed)
+
+    return Flagged(flag, all_leave)
 
 
 def cancel_harms() -> Column:

@@ -33,7 +33,7 @@ def broken(
 
     prepared: makes the frame of which all plans start, for instance one that is compiled.
     alike: some columns of the key. Rows that are equal in them differ in `places` alone, so their losses are judged together.
-    planned: makes a frame's plan, if that gains time (`session.planned`).
+    planned: makes a frame's plan, if that gains time (`spark_jobs.scale.planned`).
 
     facts: `partitions.facts` with `unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
         its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`), of
