@@ -31,7 +31,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     brokers = lake.scan(BROKERS, snapshots, columns=("cluster", *columns)).to_pylist()
     quorums = quorum.read(lake, attempts)
     restores = _restores(lake, plan)
-    at_risk = fragile.read(lake, plan)
+    at_risk, lag = fragile.read(lake, plan)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
     default_rf: defaultdict[str, list[int | None]] = defaultdict(list)
@@ -73,6 +73,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             provider=row["provider"],
             unracked=tuple(sorted(unracked[row["cluster"]])),
             fragile=at_risk.get(row["cluster"]),
+            lag_shares=lag.get(row["cluster"]),
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],

@@ -1,15 +1,20 @@
-"""The partitions of each cluster that a restart of a broker takes offline, or whose acks=all writes it stops."""
+"""The partitions of each cluster that a restart of a broker takes offline, or whose acks=all writes it stops.
+
+And the broker that all lagging replicas of a cluster have in common. It takes the same scan of the partitions.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.findings import lagging
+from durability.findings.lagging import KEYS
 from durability.lake.conditions import of_result
 from durability.lake.tables import BROKERS, PARTITION_HEALTH, PARTITIONS, STRINGS
 from durability.plan.plan import Plan
@@ -17,16 +22,15 @@ from durability.remedies.cluster import Fragile
 
 COLUMNS = (
     *("cluster", "topic", "partitions", "categories", "categories_known"),
-    *("effective_min_insync_replicas", "replication_factor", "out_of_sync"),
+    *("effective_min_insync_replicas", "replication_factor", "out_of_sync", "cause"),
 )
 AT, UNDER, OFFLINE = "at-min-isr", "under-min-isr", "offline"
-KEYS = ("attempt_id", "topic", "partition")
 MOST = 200_000
-"""Of more fragile partitions in all clusters it isn't looked up which brokers they need."""
+"""Of more fragile partitions in all clusters it isn't looked up which brokers they need, nor the leaders of more that lag."""
 
 
-def read(lake: Any, plan: Plan) -> dict[str, Fragile]:
-    """By evaluated cluster its fragile partitions.
+def read(lake: Any, plan: Plan) -> tuple[dict[str, Fragile], dict[str, int]]:
+    """By evaluated cluster its fragile partitions, and `lagging.common`.
 
     lake: has `scan(table, where, columns)`, and `parts`, which gives the same in parts. A healthy partition has more replicas in
     sync than min.insync.replicas, so it isn't in `partition_health`, and can do without any one of them.
@@ -39,25 +43,37 @@ def read(lake: Any, plan: Plan) -> dict[str, Fragile]:
     # The run may have evaluated other clusters too.
     result = And(of_result(plan), In("cluster", set(found)))
     up = _with_failed_disks(lake, attempts)
-    fragile = []
+    fragile, lag = [], []
     for part in lake.parts(PARTITION_HEALTH, result, columns=COLUMNS):
+        behind = part.filter(lagging.rows(part["cause"]))
+        lag.append(_each(behind, behind["cause"]))
         for kind, rows in _kinds(part).items():
-            one = _each(part.filter(rows), kind)
+            chosen = part.filter(rows)
+            one = _each(chosen, pa.repeat(kind, chosen.num_rows))
             if kind == OFFLINE:
                 one = one.filter(pc.is_in(one["cluster"], pa.array([attempts[attempt] for attempt in up], pa.string())))
             else:
                 _add(found, one, ["cluster"])
             fragile.append(one)
-    each = pa.concat_tables(fragile).join(by_cluster, "cluster") if fragile else None
-    if each is None or each.num_rows > MOST:
-        return found
-    if each.num_rows:
+    each, lagged = (_few(those, by_cluster) for those in (fragile, lag))
+    if each is not None:
         found = {cluster: replace(whole, by_broker={}) for cluster, whole in found.items()}
-        where = In("attempt_id", set(each["attempt_id"].to_pylist()))
-        for part in lake.parts(PARTITIONS, where, columns=(*KEYS, "isr", "elr")):
+    wanted = {attempt for those in (each, lagged) if those is not None for attempt in those["attempt_id"].to_pylist()}
+    where = In("attempt_id", wanted)
+    leaders = []
+    for part in lake.parts(PARTITIONS, where, columns=(*KEYS, "leader", "isr", "elr")) if wanted else ():
+        if each is not None:
             _add(found, _by_broker(part, each, up), ["cluster", "broker"])
-        return found
-    return {cluster: replace(whole, by_broker={}) for cluster, whole in found.items()}
+        if lagged is not None:
+            leaders.append(lagging.leaders(part, lagged))
+    return found, lagging.common(leaders)
+
+
+def _few(tables: Sequence[pa.Table], by_cluster: pa.Table) -> pa.Table | None:
+    """The rows of these tables with their attempt_id; None if there are more than MOST."""
+    if sum(table.num_rows for table in tables) > MOST:
+        return None
+    return pa.concat_tables(tables).join(by_cluster, "cluster") if tables else None
 
 
 def _with_failed_disks(lake: Any, attempts: Mapping[str, str]) -> dict[str, set[int]]:
@@ -102,13 +118,13 @@ def _kinds(part: pa.Table) -> dict[str, pa.Array]:
     }
 
 
-def _each(rows: pa.Table, kind: str) -> pa.Table:
-    """cluster, topic, partition and kind: a row per partition."""
+def _each(rows: pa.Table, kinds: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """cluster, topic, partition and kind: a row per partition. kinds: those of `rows`."""
     ids = rows["partitions"].combine_chunks()
     parents = pc.list_parent_indices(ids)
-    named = rows.select(["cluster", "topic"]).cast(pa.schema([("cluster", pa.string()), ("topic", pa.string())]))
-    each = named.take(parents).append_column("partition", pc.list_flatten(ids).cast(pa.int32()))
-    return each.append_column("kind", pa.array([kind] * len(each), pa.string()))
+    named = rows.select(["cluster", "topic"]).append_column("kind", kinds)
+    named = named.cast(pa.schema([(name, pa.string()) for name in named.column_names]))
+    return named.take(parents).append_column("partition", pc.list_flatten(ids).cast(pa.int32()))
 
 
 def _by_broker(part: pa.Table, each: pa.Table, up: Mapping[str, set[int]]) -> pa.Table:

@@ -112,7 +112,26 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False) -> Remed
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     if providers.refusal(facts.provider, providers.REASSIGN) is not None:
         find = f"Ask the cluster's provider why replicas lag ({causes}). This lists them:"
-    return [Step(UNDER_REPLICATED, (find,))]
+    return [Step(UNDER_REPLICATED, (*_common(facts), find))]
+
+
+def _common(facts: ClusterFacts) -> tuple[str, ...]:
+    """Sentences on the broker that all lagging replicas of the cluster have in common; none without such a broker.
+
+    A leader may serve its clients and be cut off from the other brokers or from ZooKeeper (KAFKA-2729).
+    """
+    if facts.lag_shares is None:
+        return ()
+    broker = facts.lag_shares
+    first = f"First examine broker {broker}: every lagging replica of the cluster is on it or has it as leader."
+    only = (facts.fragile.by_broker if facts.fragile else None) or {}
+    if _provided(facts) or broker not in only or not only[broker].single:
+        return (first,)
+    number, name = only[broker].single, only[broker].first_single
+    what = f"partition {name}" if number == 1 else f"{number:,} partitions (such as {name})"
+    harm = "a restart takes it offline" if number == 1 else "a restart takes them offline"
+    loses = "or can lose acknowledged records if unclean leader election is on"
+    return first, f"It has the only replica in sync of {what}: {harm}, {loses}."
 
 
 def _let_provider(causes: Sequence[str]) -> Remedy:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pytest
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.schema import Schema
@@ -26,7 +27,8 @@ class Lake:
 
     def __init__(self, rows: list[dict], brokers: list[dict] = ()):
         facts = [
-            {"attempt_id": "eu-1", "topic": row["topic"], "partition": number, "isr": ISR.get(row["topic"])}
+            {"attempt_id": "eu-1", "topic": row["topic"], "partition": number}
+            | {"isr": ISR.get(row["topic"]), "leader": ISR.get(row["topic"], [None])[0]}
             for row in rows
             for number in (*row["partitions"], 9)
         ]
@@ -75,7 +77,7 @@ def test_what_a_restart_harms():
         row("h", [4], [], None, None, None, known=False),
         row("i", [0], ["under-min-isr"], None, None, [1], known=False),  # how many are in sync is unknown
     ]
-    found = fragile.read(Lake(rows), RUN)
+    found, _ = fragile.read(Lake(rows), RUN)
     by_broker = {
         1: Fragile(least=2, first_least="c-0"),
         2: Fragile(single=3, first_single="b-1"),
@@ -89,27 +91,28 @@ def test_a_cluster_of_a_run_is_read_without_the_others():
     rows = [row("a", [7], ["at-min-isr"], 1, 1, []), row("a", [0], ["at-min-isr"], 1, 1, []) | {"cluster": "us"}]
     one = SimpleNamespace(run_id="r", result_id="r1", judged=SNAPSHOTS[:1])
     of_broker = Fragile(single=1, first_single="a-7")
-    assert fragile.read(Lake(rows), one) == {"eu": replace(of_broker, by_broker={3: of_broker})}
+    found, _ = fragile.read(Lake(rows), one)
+    assert found == {"eu": replace(of_broker, by_broker={3: of_broker})}
 
 
 def test_which_brokers_many_partitions_need_is_not_looked_up(monkeypatch):
     monkeypatch.setattr(fragile, "MOST", 1)
     lake = Lake([row("a", [7, 8], ["at-min-isr"], 1, 1, [])])
     del lake.tables["partitions"]
-    assert fragile.read(lake, RUN)["eu"] == Fragile(single=2, first_single="a-7")
+    assert fragile.read(lake, RUN)[0]["eu"] == Fragile(single=2, first_single="a-7")
 
 
 def test_nothing_is_read_where_no_partition_is_fragile():
     lake = Lake([row("g", [0], ["under-replicated"], 1, 3, [1])])
     del lake.tables["partitions"]
-    assert fragile.read(lake, RUN)["eu"] == Fragile(by_broker={})
+    assert fragile.read(lake, RUN)[0]["eu"] == Fragile(by_broker={})
 
 
 def test_which_copies_failed_disks_alone_have():
     """Broker 1 is down. The disks of brokers 2 and 3, which are up, failed."""
     rows = [row(topic, [0], ["offline"], 1, 3, [1]) for topic in "abcd"] + [row("d", [5], ["at-min-isr"], 1, 3, [1, 3])]
     brokers = [{"broker": 1, "live": False}, *({"broker": b, "live": True, "offline_log_dirs": 1} for b in (2, 3))]
-    found = fragile.read(Lake(rows, brokers), RUN)["eu"]
+    found = fragile.read(Lake(rows, brokers), RUN)[0]["eu"]
     assert found == Fragile(
         single=1,
         first_single="d-5",
@@ -119,4 +122,32 @@ def test_which_copies_failed_disks_alone_have():
         },
     )
     whole = [broker | {"offline_log_dirs": 0} for broker in brokers]
-    assert fragile.read(Lake(rows, whole), RUN)["eu"].by_broker == {2: Fragile(single=1, first_single="d-5")}
+    assert fragile.read(Lake(rows, whole), RUN)[0]["eu"].by_broker == {2: Fragile(single=1, first_single="d-5")}
+
+
+def lagging(topic, *brokers):
+    causes = ", ".join(f"broker:{broker} lagging" for broker in brokers)
+    return row(topic, [0, 1], ["under-replicated"], 1, 4, list(brokers)) | {"cause": causes}
+
+
+@pytest.mark.parametrize(
+    "rows, shared",
+    [
+        ([lagging("a", 1, 2)], 3),  # both lag behind broker 3
+        ([lagging("a", 1, 2), lagging("b", 3)], 3),  # broker 3 lags behind others, too
+        ([lagging("a", 1)], None),  # the leader or the one that lags
+        ([lagging("b", 1), lagging("a", 1)], None),  # causes name the one that lags
+        ([lagging("a", 1, 2), lagging("b", 1)], None),
+        ([lagging("a", 1, 2), lagging("x", 3)], None),  # a leader is unknown
+        ([row("a", [0], ["under-replicated"], 1, 3, [1]) | {"cause": "broker:1 down"}], None),
+    ],
+)
+def test_the_broker_that_lagging_replicas_have_in_common(rows, shared):
+    assert fragile.read(Lake(rows), RUN)[1] == ({} if shared is None else {"eu": shared})
+
+
+def test_leaders_of_many_lagging_partitions_are_not_looked_up(monkeypatch):
+    monkeypatch.setattr(fragile, "MOST", 1)
+    lake = Lake([lagging("a", 1, 2)])
+    del lake.tables["partitions"]
+    assert fragile.read(lake, RUN)[1] == {}
