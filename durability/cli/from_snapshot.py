@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.plan import Plan
     from durability.runtime.processes import Session
+    from durability.steps.audit import Check
     from durability.steps.settings import Settings
 
 
@@ -47,6 +48,7 @@ def run(
     *,
     every: bool = False,
     of_one: str | None = None,
+    check: Check | None = None,
 ) -> int:
     """Runs `work` on the snapshot that the options name; returns what it returns (None: 0), or 2 if it failed. name: of the log.
 
@@ -73,7 +75,7 @@ def run(
             audit.submit(session, log, environment, lake, plan, job, *arguments)
 
         def on_snapshots() -> int:
-            settings, snapshots = _snapshots(options, session, console, environ, every)
+            settings, snapshots = _snapshots(options, session, console, environ, every, check)
             several = len(snapshots) > 1
             works = [Work(settings, snapshot, submit, console, session, log, several) for snapshot in snapshots]
             if not several:
@@ -115,7 +117,12 @@ def _alone(one: Work, work: Callable[[Work], int | None], skipped: list[NotOfClu
 
 
 def _snapshots(
-    options: Options, session: Session, console: Console, environ: Mapping[str, str], every: bool
+    options: Options,
+    session: Session,
+    console: Console,
+    environ: Mapping[str, str],
+    every: bool,
+    check: Check | None,
 ) -> tuple[Settings, list[dict[str, Any]]]:
     from durability.steps import audit as steps
     from durability.steps import whatif
@@ -127,7 +134,7 @@ def _snapshots(
         return settings, whatif.every(settings) if every else [whatif.newest(settings, options.cluster)]
     settings = what.settings(options)
     with console.running():
-        rows, _ = steps.snapshots(settings, lambda name: what.connect(name, environ), console)
+        rows, _ = steps.snapshots(settings, lambda name: what.connect(name, environ), console, check=check)
     if not every or len(rows) < 2:
         return settings, [whatif.chosen(rows, options.cluster)]
     return settings, sorted(rows, key=lambda row: row["cluster"])

@@ -36,13 +36,20 @@ def run(
 
     airflow: through the DAG `failure_drill`.
     """
+    from durability.steps import whatif
+
     predict: Predict = _in_process
     if airflow:
         from durability.cli import airflow_home
 
         airflow_home.require()
         predict = partial(_in_airflow, options, environ)
-    return from_snapshot.run(options, "whatif", lambda work: _predict(work, lose, label, predict))
+    return from_snapshot.run(
+        options,
+        "whatif",
+        lambda work: _predict(work, lose, label, predict),
+        check=lambda settings, gated: whatif.check_staged(settings, gated, options.cluster, lose, label),
+    )
 
 
 def _predict(work: Work, lose: Sequence[Item], label: str, predict: Predict) -> None:

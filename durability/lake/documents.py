@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from durability.lake.attempt import Attempt
@@ -38,6 +39,10 @@ class Documents:
         before = datetime.now(UTC) - older_than
         old = [entry.base_name for entry in self._files.listed(self._folder) if entry.mtime < before]
         return self._files.remove(f"{self._folder}/{name}" for name in old)
+
+    def remove(self, attempts: Iterable[Attempt]) -> int:
+        """Remove what is kept of attempts. Returns how many documents were removed."""
+        return self._files.remove(self._address(attempt.attempt_id) for attempt in attempts)
 
     def _address(self, attempt_id: str) -> str:
         return f"{self._folder}/{attempt_id}.json.gz"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from durability.errors import Refused
+from durability.errors import AuditError, Refused
 from durability.plan.plan import to_text
 from durability.steps import (
     collect,
@@ -27,6 +27,7 @@ from durability.steps import (
 from durability.steps.collect import Connect
 from durability.steps.evaluate import SparkEvaluation
 from durability.steps.notify import WebhookOf
+from durability.steps.results import Gated
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.sources import GROUPS
 from durability.steps.summary import StepReporter, report_step
@@ -41,6 +42,8 @@ COLLECT_WITHIN = timedelta(minutes=48)
 """The time that one group of clusters has under Airflow."""
 THREADS = GROUPS * collect.THREADS
 """As many clusters at once as all of Airflow's groups read together."""
+Check = Callable[[Settings, Gated], None]
+"""Checks staged snapshots before they are committed."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +102,15 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
 
 
 def snapshots(
-    settings: Settings, connect: Connect, reporter: StepReporter, run: tuple[str, str] | None = None
+    settings: Settings,
+    connect: Connect,
+    reporter: StepReporter,
+    run: tuple[str, str] | None = None,
+    check: Check | None = None,
 ) -> tuple[list[dict[str, Any]], list[Attempt]]:
     """Takes a snapshot of each cluster that the settings name.
 
-    run: see `durability.steps.gate`.
+    run: see `durability.steps.gate`. check: raises AuditError for snapshots that are of no use. Then none is committed.
     Returns their rows of `snapshots`, rejected ones included, and what was staged. Raises AuditError for an error that a user can
     fix, after reporting it.
     """
@@ -116,6 +123,14 @@ def snapshots(
         collected = collect.collect(settings, groups[0], connect, seconds, summary, THREADS, keep=True)
     with report_step("gate", reporter) as summary:
         gated = gate.gate(settings, groups, [collected], summary, run)
+    if check is not None:
+        try:
+            check(settings, gated)
+        except AuditError:
+            lake = settings.open_lake()
+            lake.discard(gated.attempts)
+            lake.documents.remove(gated.attempts)
+            raise
     with report_step("publish", reporter) as summary:
         rows = publish.publish(settings, NIGHTLY, gated, summary)
     return rows, gated.attempts

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from durability.plan import Plan
     from durability.plan.lose import Item, Loss
     from durability.report.data.clients import Known
+    from durability.steps.results import Gated
 
 Submit = Callable[["Lake", "Plan", Mapping[str, Any]], None]
 """Submits the Spark job for a plan and what each cluster loses. Waits for its end."""
@@ -83,6 +84,23 @@ def lost(settings: Settings, snapshot: Mapping[str, Any], asked: Sequence[Item],
     lake = settings.open_lake()
     brokers, controllers = (lake.facts(table, snapshot).to_pylist() for table in (BROKERS, CONTROLLERS))
     return lose.resolve(asked, brokers, controllers, label)
+
+
+def check_staged(settings: Settings, gated: Gated, cluster: str | None, asked: Sequence[Item], label: str) -> None:
+    """Refused, as `chosen` and `lost` refuse it, before the snapshots are committed. A rejected snapshot is no matter of this."""
+    from durability.lake.tables import BROKERS, CONTROLLERS
+    from durability.plan import lose
+
+    accepted = {verdict.attempt_id for verdict in gated.verdicts if verdict.accepted}
+    lake, staged = settings.open_lake(), {attempt.cluster: attempt for attempt in gated.attempts}
+    if not staged:
+        return
+    attempt = staged[_one_of(sorted(staged), cluster, "the input")]
+    if attempt.attempt_id in accepted:
+        brokers, controllers = (
+            lake.read_files(table, attempt.files.get(table.name, [])).to_pylist() for table in (BROKERS, CONTROLLERS)
+        )
+        lose.resolve(asked, brokers, controllers, label)
 
 
 def unread(settings: Settings, snapshot: Mapping[str, Any]) -> dict[str, int | None]:

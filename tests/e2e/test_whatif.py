@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,14 +41,16 @@ def test_a_loss_is_predicted_from_a_document_and_from_the_lake(tmp_path):
         (clusters / f"{name}.json").write_text(json.dumps(document(TABLE, cluster=name, brokers="1:az1 2:az2 3:az3")))
     lake = str(tmp_path / "lake")
 
-    refused = predict(tmp_path, "--lose", "broker:2", "--topology", str(clusters), "--lake", lake)
+    of_documents = ("--topology", str(clusters), "--lake", lake)
+    refused = predict(tmp_path, "--lose", "broker:2", *of_documents)
     assert refused.returncode == 2
     assert "the input has several clusters; name one with --cluster: eu, us" in refused.stderr
-    unknown = predict(tmp_path, "--lose", "rack:az4", "--cluster", "eu", "--lake", lake)
+    unknown = predict(tmp_path, "--lose", "rack:az4", "--cluster", "eu", *of_documents)
     assert unknown.returncode == 2 and "there are az1, az2, az3" in unknown.stderr
     assert not (tmp_path / "out" / "whatif.json").exists()
+    assert Lake.open(lake).snapshots() == [] and not [*Path(lake).rglob("*.parquet"), *Path(lake).rglob("*.json.gz")]
 
-    done = predict(tmp_path, "--lose", "broker:2", "--cluster", "eu", "--lake", lake)
+    done = predict(tmp_path, "--lose", "broker:2", "--cluster", "eu", *of_documents)
     assert done.returncode == 0, done.stderr
     assert "Without broker:2, in eu: 1 partition rejects acks=all writes" in done.stdout
     found = json.loads((tmp_path / "out" / "whatif.json").read_text())
@@ -57,6 +60,8 @@ def test_a_loss_is_predicted_from_a_document_and_from_the_lake(tmp_path):
     assert (line["topic"], line["partition"], line["after"]) == ("payments", "1", "rejects")
     assert (line["error"], line["leader_before"], line["leader_after"]) == ("NOT_ENOUGH_REPLICAS", "2", "3")
 
+    unknown = predict(tmp_path, "--lose", "broker:9", "--cluster", "eu", "--lake", lake)
+    assert unknown.returncode == 2 and "there are 1, 2, 3" in unknown.stderr
     planned = run(tmp_path, "restart-plan", "--cluster", "eu", "--lake", lake)
     assert planned.returncode == 0, planned.stderr
     plan = json.loads((tmp_path / "out" / "restart.json").read_text())
