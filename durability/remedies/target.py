@@ -119,6 +119,8 @@ def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
     """Advice to add brokers. If the configuration rejects every acks=all write, also the way to accept them until then."""
     topic = finding["resource"]
     now, more = target["replication_factor_now"], impossible(target) or ""
+    if _may_grow(target, facts_of(finding)):
+        more = f"{more}. {_possible(now, target['brokers'])}"
     enforced, configured = target["min_insync_replicas_enforced"], target["min_insync_replicas_now"]
     if None in (enforced, configured, now) or enforced <= now or not now:
         return advice(more)
@@ -134,6 +136,27 @@ def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
     unless = None if in_sync is not None and in_sync >= now else "First bring back the out-of-sync replicas"
     lower = Step(topic_setting(topic, MIN_ISR, now), (why,), unless, _undo(target, topic), harm_of_undo(target))
     return [Step(about=(f"{more}.",)), lower]
+
+
+def _may_grow(target: Target, facts: ClusterFacts) -> bool:
+    """May partitions get more replicas on the brokers there are, though fewer than the target's, with no harm to writes?
+
+    A replica that is being added counts in the effective minimum before it is in sync. Where every write is rejected already, that
+    costs nothing.
+    """
+    now, configured = target["replication_factor_now"], target["min_insync_replicas_now"]
+    if None in (now, configured, target["brokers"], target["min_insync_replicas_enforced"]) or now >= target["brokers"]:
+        return False
+    if configured > now >= target["min_insync_replicas_enforced"]:
+        return False
+    possible = providers.refusal(facts.provider, providers.REASSIGN) is None and not facts.down
+    return possible and facts.led is not False and not target["reassigning_in_cluster"]
+
+
+def _possible(now: int, brokers: int) -> str:
+    """What can be done with too few brokers."""
+    done = f"Until then, {brokers} replicas per partition are possible (kafka-reassign-partitions)"
+    return f"{done}: no broker then has the only copy" if now == 1 else done
 
 
 def _undo(target: Target, topic: str) -> Config:
