@@ -155,7 +155,7 @@ def _may_grow(target: Target, facts: ClusterFacts) -> bool:
 
 def _possible(now: int, brokers: int) -> str:
     """What can be done with too few brokers."""
-    done = f"Until then, {brokers} replicas per partition are possible (kafka-reassign-partitions)"
+    done = f"Until then, a reassignment can give each partition {brokers} replicas"
     return f"{done}: no broker then has the only copy" if now == 1 else done
 
 
