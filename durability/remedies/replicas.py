@@ -9,7 +9,7 @@ from typing import Any
 from durability.catalogue.causes import WORDED, worded
 from durability.catalogue.listing import listed, named
 from durability.remedies import disks as disk_copies
-from durability.remedies import elr, gone, providers, target
+from durability.remedies import elr, gone, lowering, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
 from durability.remedies.finding import Finding
@@ -296,15 +296,15 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) 
     return tuple(sentences)
 
 
-def accept_writes(aims: target.Target, topic: str, growing: bool = False) -> Remedy:
+def accept_writes(aims: lowering.Target, topic: str, growing: bool = False) -> Remedy:
     """The change that accepts acks=all writes with the replicas that are in sync now; empty if there is none.
 
     growing: do writes of a partition wait for replicas that are being added?
     """
-    return target.to_tier(aims, topic) or _meanwhile(aims, growing)
+    return lowering.to_tier(aims, topic) or _meanwhile(aims, growing)
 
 
-def _meanwhile(aims: target.Target, growing: bool) -> Remedy:
+def _meanwhile(aims: lowering.Target, growing: bool) -> Remedy:
     """The change that accepts acks=all writes before the replicas are back. It gives up copies, so no script does it."""
     left, now = aims["smallest_led_isr"], aims["min_insync_replicas_now"]
     if not left or now is None or left >= now:
@@ -312,12 +312,12 @@ def _meanwhile(aims: target.Target, growing: bool) -> Remedy:
     restore = (
         f"set it to {now} again" if aims["min_insync_replicas_source"] == "topic" else "delete the topic's own value"
     )
-    harm = None if growing else target.harm_of_undo(aims, moved=False)
+    harm = None if growing else lowering.harm_of_undo(aims, moved=False)
     first = "Even with all replicas in sync, min.insync.replicas is above their number. " if harm else ""
     when = "when all replicas are in sync, new ones included" if growing else "when the replicas are back"
     return advice(
         f"{first}If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"
-        f" {target.copies_in_words(left)}. To undo it, {restore}, {harm or when}."
+        f" {lowering.copies_in_words(left)}. To undo it, {restore}, {harm or when}."
     )
 
 

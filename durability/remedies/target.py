@@ -6,18 +6,16 @@ hold in the snapshot states why, and no command follows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from durability.remedies import elr, providers, racks, safety
+from durability.remedies import elr, lowering, providers, racks, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import ONE_BY_ONE, Config, Reassign, cluster_setting, topic_setting
+from durability.remedies.commands import ONE_BY_ONE, Reassign, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
+from durability.remedies.lowering import KEY, MIN_ISR, Target
 from durability.remedies.plans import UNRACKED, folder
 from durability.remedies.steps import AGAIN, Remedy, Step, advice, restart
 
-MIN_ISR = "min.insync.replicas"
 THROTTLE = 50_000_000
 """Bytes per second. Without a throttle, a reassignment competes with producers and consumers for the network."""
 MEANWHILE = (
@@ -28,9 +26,6 @@ UNEVEN = (
     "The partitions have different numbers of replicas. A min.insync.replicas that suits those with few lets acks=all guarantee"
     " fewer copies on the others: decide this yourself"
 )
-KEY = "min_insync_replicas"
-Target = Mapping[str, Any]
-"""`evidence.target` of a topic's verdict. Unknown numbers are None."""
 
 
 def differs(target: Target) -> bool:
@@ -130,19 +125,21 @@ def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
         return advice(more, safety.RUNNING_FIRST if target["reassigning_in_cluster"] else UNEVEN)
     why = (
         f"As configured now, every acks=all write is rejected. Until there are more replicas, this accepts them again."
-        f" acks=all then guarantees no more than {copies_in_words(now)}, as many as there are."
+        f" acks=all then guarantees no more than {lowering.copies_in_words(now)}, as many as there are."
     )
     in_sync = target["smallest_led_isr"]
     unless = None if in_sync is not None and in_sync >= now else "First bring back the out-of-sync replicas"
-    lower = Step(topic_setting(topic, MIN_ISR, now), (why,), unless, _undo(target, topic), harm_of_undo(target))
+    lower = Step(
+        topic_setting(topic, MIN_ISR, now), (why,), unless, lowering.undo(target, topic), lowering.harm_of_undo(target)
+    )
     return [Step(about=(f"{more}.",)), lower]
 
 
 def _may_grow(target: Target, facts: ClusterFacts) -> bool:
     """May partitions get more replicas on the brokers there are, though fewer than the target's, with no harm to writes?
 
-    A replica that is being added counts in the effective minimum before it is in sync. Where every write is rejected already, that
-    costs nothing.
+    A replica that is being added counts in the effective minimum before it is in sync. That costs nothing where every write is
+    rejected already.
     """
     now, configured = target["replication_factor_now"], target["min_insync_replicas_now"]
     if None in (now, configured, target["brokers"], target["min_insync_replicas_enforced"]) or now >= target["brokers"]:
@@ -157,29 +154,6 @@ def _possible(now: int, brokers: int) -> str:
     """What can be done with too few brokers."""
     done = f"Until then, a reassignment can give each partition {brokers} replicas"
     return f"{done}: no broker then has the only copy" if now == 1 else done
-
-
-def _undo(target: Target, topic: str) -> Config:
-    """Restores the topic's present min.insync.replicas: a value of its own, or the inherited one."""
-    own = target["min_insync_replicas_source"] == "topic"
-    return topic_setting(topic, MIN_ISR, target["min_insync_replicas_now"] if own else None)
-
-
-def harm_of_undo(target: Target, moved: bool = True) -> str | None:
-    """What restoring the present min.insync.replicas does if brokers then reject every acks=all write, though all replicas are in
-    sync; None if they don't.
-
-    moved: will the replicas that the target adds be there by then?
-    """
-    replicas = target["replication_factor" if target["reassign"] and moved else "replication_factor_now"]
-    enforced = target["min_insync_replicas_enforced"]
-    value = target["min_insync_replicas_now"] if enforced is None else enforced
-    above = value is not None and replicas is not None and value > replicas
-    return "which rejects every acks=all write until there are more replicas" if above else None
-
-
-def copies_in_words(number: int) -> str:
-    return "1 copy" if number == 1 else f"{number} copies"
 
 
 def _steps(finding: Finding) -> Remedy:
@@ -199,7 +173,7 @@ def _steps(finding: Finding) -> Remedy:
         if move is None or move.unless is None or enforced is None or enforced > pinned:
             steps.append(pin)
     elif lowers and not at_last:
-        steps.append(_lower(target, topic))
+        steps.append(lowering.lower(target, topic))
     if at_once:
         steps.append(_raise(target, topic, facts))
     if move is not None:
@@ -248,8 +222,8 @@ def _pin(target: Target, topic: str, value: int) -> Step:
         # A running reassignment has other numbers of replicas before and after it, also of a single partition.
         unless = safety.RUNNING_FIRST if target["reassigning_in_cluster"] else UNEVEN
         return Step(topic_setting(topic, MIN_ISR, value), unless=unless)
-    harm = harm_of_undo(target)
-    return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=_undo(target, topic), harm=harm)
+    harm = lowering.harm_of_undo(target)
+    return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=lowering.undo(target, topic), harm=harm)
 
 
 def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
@@ -289,57 +263,6 @@ def _trade_off(target: Target) -> tuple[str, ...]:
     if racks_there == 2:
         cost += " On two racks, no value both guarantees two racks and survives the loss of either: that needs a third rack."
     return (cost,)
-
-
-def _lower(target: Target, topic: str) -> Step:
-    """Lowers the topic's min.insync.replicas, unless acks=all would then no longer guarantee a second copy."""
-    command = topic_setting(topic, MIN_ISR, target[KEY])
-    if (unless := decided_by_hand(target)) is not None:
-        return Step(command, unless=unless)
-    return Step(command, (_why_lower(target),), undo=_undo(target, topic), harm=harm_of_undo(target))
-
-
-def decided_by_hand(target: Target) -> str | None:
-    """Why the target's lower min.insync.replicas is no change for a script; None if it is one."""
-    least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
-    if least == 1 and enforced is not None and now is not None and 1 < enforced <= now:
-        return (
-            "First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all then"
-            " guarantees a single copy: decide this yourself"
-        )
-    return None
-
-
-def _why_lower(target: Target) -> str:
-    """The effect of lowering min.insync.replicas."""
-    least, enforced = target[KEY], target["min_insync_replicas_enforced"]
-    now = target["replication_factor_now"]
-    if enforced is not None and enforced <= least and target["rejects"]:
-        why = "As configured now, some partitions reject every acks=all write. The others already enforce no more than this."
-    elif enforced is not None and enforced <= least:
-        why = "Brokers already enforce no more than this."
-    elif enforced is not None and now is not None and enforced > now:
-        why = "As configured now, every acks=all write is rejected."
-    elif now is not None and target["min_insync_replicas_now"] > now:
-        why = f"A value above the number of replicas leaves no headroom. {_gives_up(target)}"
-    else:
-        why = (
-            "The cluster has too few brokers for another replica. To keep the guarantee of acks=all, add a broker first, then"
-            f" audit again. Otherwise lower the value. {_gives_up(target)}"
-        )
-    if least == target["replication_factor"]:
-        why += (
-            " It leaves no headroom: if one replica falls out of sync, acks=all writes are rejected. For headroom, give the topic"
-            f" {least + 1} replicas."
-        )
-    return why
-
-
-def _gives_up(target: Target) -> str:
-    """The copies that acks=all no longer guarantees with the lower value."""
-    enforced = target["min_insync_replicas_enforced"]
-    instead = "" if enforced is None else f" instead of {enforced}"
-    return f"acks=all then guarantees {copies_in_words(target[KEY])}{instead}."
 
 
 def _reassign(finding: Finding, pin: Step | None) -> Step:
@@ -428,22 +351,3 @@ def acked(finding: Finding) -> Remedy:
         ),
         AGAIN,
     )
-
-
-def to_tier(target: Target, topic: str) -> Remedy:
-    """The steps that let the topic accept acks=all writes again while replicas are missing.
-
-    They lower min.insync.replicas as far as the tier allows. Empty if that doesn't suffice, can wipe an ELR, or leaves a single
-    copy.
-    """
-    least, in_sync = target[KEY], target["smallest_led_isr"]
-    if not safety.lowers(target) or target["reassign"] or target["elr_at_risk"] or target["offline"] != 0:
-        return []
-    if least < 2 or in_sync is None or in_sync < least:
-        return []
-    harm = harm_of_undo(target)
-    why = "Until then, this accepts acks=all writes again."
-    if harm:
-        why = "Even with all replicas in sync, min.insync.replicas is above their number. This accepts acks=all writes again."
-    why += f" They have at least {least} copies, as the topic's tier requires."
-    return [Step(topic_setting(topic, MIN_ISR, least), (why,), undo=_undo(target, topic), harm=harm)]

@@ -16,7 +16,8 @@ from durability.remedies.cluster import KEY as CLUSTER_FACTS
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Reassign
 from durability.remedies.finding import Finding
-from durability.remedies.target import UNEVEN, decided_by_hand
+from durability.remedies.lowering import decided_by_hand
+from durability.remedies.target import UNEVEN
 from durability.topology.unreadable import Unreadable
 
 OUT_OF_SYNC = (
