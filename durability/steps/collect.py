@@ -44,7 +44,16 @@ def collect(
     lake = settings.open_lake()
     known = lake.kafka_cluster_ids(str(s["name"]) for s in group if "document" not in s)
     results = collect_group(
-        lake, group, connect, seconds=seconds, threads=threads, progress=summary.progress, known=known, keep=keep
+        lake,
+        group,
+        connect,
+        seconds=seconds,
+        threads=threads,
+        progress=summary.progress,
+        known=known,
+        keep=keep,
+        # They have JSON files, too, and may be in the documents' folder.
+        without=[settings.out, *([] if "://" in settings.lake else [Path(settings.lake)])],
     )
     partitions = sum(a.partitions for a in results.attempts)
     summary.text = f"{counted(len(results.attempts), 'snapshot')}, {counted(partitions, 'partition')}"
@@ -62,6 +71,7 @@ def collect_group(
     progress: Callable[[int, int], None] = lambda done, total: None,
     known: Mapping[str, tuple[str, datetime]] = MappingProxyType({}),
     keep: bool = False,
+    without: Sequence[Path] = (),
 ) -> Collected:
     """One result per source: facts staged in `lake` under a new attempt id, or a failure.
 
@@ -72,12 +82,13 @@ def collect_group(
     progress: called with the numbers of finished clusters and of all clusters.
     known: by cluster, its Kafka cluster id and when it was read (`Lake.kafka_cluster_ids`).
     keep: also keep the documents.
+    without: see `read_each`.
     """
     stage = _Staging(lake, keep)
     results = Collected([str(s["name"]) for s in group])
     for source in group:
         if "document" in source:
-            _documents(stage, Path(str(source["document"])), results)
+            _documents(stage, Path(str(source["document"])), results, without)
     clusters = [s for s in group if "document" not in s]
     if clusters:
         _clusters(stage, clusters, connect, seconds, threads, results, progress, known)
@@ -101,11 +112,11 @@ class _Staging:
         return attempt
 
 
-def _documents(stage: _Staging, path: Path, results: Collected) -> None:
+def _documents(stage: _Staging, path: Path, results: Collected, without: Sequence[Path]) -> None:
     """Stage each document of a file or folder. A cluster's earlier documents show the racks of its dead brokers."""
     from durability.topology.reading import read_each
 
-    topologies, errors = read_each(path)
+    topologies, errors = read_each(path, without)
     results.failures += [Failure(Path(error.file).name, str(error)) for error in errors]
     for topology in topologies:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ def read(path: Path | str) -> list[Topology]:
     return topologies
 
 
-def read_each(path: Path | str) -> tuple[list[Topology], list[BadInput]]:
+def read_each(path: Path | str, without: Iterable[Path] = ()) -> tuple[list[Topology], list[BadInput]]:
     """Like `read`, but returns the topologies that can be used, and an error for each file that can't.
+
+    without: folders that are left out if they are in this one, such as a run's reports.
 
     The first of several documents with the same cluster and captured_at is used (by file name); the others are errors.
     Raises BadInput if the path doesn't exist or the folder has no `*.json` in it.
@@ -37,7 +40,7 @@ def read_each(path: Path | str) -> tuple[list[Topology], list[BadInput]]:
     root = Path(path)
     topologies: dict[tuple, Topology] = {}
     errors: list[BadInput] = []
-    for file in _files(root):
+    for file in _files(root, without):
         name = printable(file.relative_to(root).as_posix() if file != root else file.name)
         try:
             document = _parse(file)
@@ -55,15 +58,19 @@ def read_each(path: Path | str) -> tuple[list[Topology], list[BadInput]]:
     return [topologies[key] for key in sorted(topologies)], errors
 
 
-def _files(root: Path) -> list[Path]:
+def _files(root: Path, without: Iterable[Path]) -> list[Path]:
     if root.is_file():
         return [root]
     if not root.is_dir():
         raise BadInput(root, "", "no such file or folder; expected a kafka-topology/1 document or a folder of them")
+    whole = root.resolve()
+    left_out = [folder.resolve() for folder in without if whole in folder.resolve().parents]
     files = [
         file
         for file in sorted(root.rglob("*.json"))
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(root).parts)
+        if file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(root).parts)
+        and not any(folder in file.resolve().parents for folder in left_out)
     ]
     if not files:
         raise BadInput(root, "", "no *.json file in this folder; expected kafka-topology/1 documents")

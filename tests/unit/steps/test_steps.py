@@ -96,6 +96,17 @@ def test_one_document_that_cannot_be_named_in_utf_8_costs_that_document_alone(la
     assert rows[0]["reason"] == failure.reason
 
 
+def test_reports_and_a_lake_among_the_documents_are_left_out(tmp_path):
+    topology.write(tmp_path, topology.healthy(cluster="good"))
+    for name in ("out", "lake", "more"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "findings.json").write_text("{}")
+    options = {"seconds": 60, "without": [tmp_path / "out", tmp_path / "more" / ".." / "lake", tmp_path]}
+    got = collect_group(Recorder(), from_documents(tmp_path), lambda _: {}, **options)
+    assert len(got.attempts) == 1
+    assert [f.text.partition(",")[0] for f in got.failures] == [f"{tmp_path}/more/findings.json"]
+
+
 def test_one_document_that_brings_out_a_defect_costs_that_document_alone(monkeypatch, tmp_path):
     topology.write(tmp_path, topology.healthy(cluster="good"), topology.healthy(cluster="odd"))
     recorder = Recorder()
