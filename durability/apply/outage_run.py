@@ -88,7 +88,7 @@ def see(cluster: Cluster, topics: Sequence[str]) -> Seen:
     """Reads topics. Unreachable if no controller leads: nothing can be changed then."""
     reading = cluster.read(topics)
     if not reading.led:
-        raise Unreachable("no controller leads, so nothing can be changed: bring back a majority of the controllers")
+        raise Unreachable("no controller leads, so nothing can be changed: restore the controller quorum")
     own = cluster.overrides([_resource(topic) for topic in topics])
     partitions: dict[str, dict[int, Replicas]] = {topic: {} for topic in topics}
     for (topic, number), replicas in reading.partitions.items():

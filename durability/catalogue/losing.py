@@ -105,7 +105,7 @@ def _one_of(names: Sequence[str], count: int, kind: str) -> str:
 def _without_majority(names: Sequence[str], evidence: Mapping[str, Any]) -> str:
     """The end of the sentence if the controllers have no majority, after the loss of one of these names or already."""
     if evidence.get("majority_lost"):
-        already = "; the controllers have no majority already, so no leader is elected and no ISR shrinks"
+        already = "; no controller leads now, so no leader is elected and no ISR shrinks"
         return already if evidence.get("by_quorum") else ""
     quorum = [name for name in names if name in evidence["losing_quorum"]]
     if not quorum:

@@ -26,8 +26,10 @@ def replaced(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int])
     return only_copies(facts, brokers) or restart(change, act, facts, brokers)
 
 
-def only_copies(facts: ClusterFacts, brokers: Sequence[int]) -> str | None:
+def only_copies(facts: ClusterFacts, brokers: Sequence[int], provided: bool = False) -> str | None:
     """Why the failed disks of these brokers must not be replaced by empty ones; None if nothing is known that forbids it.
+
+    provided: does a provider replace disks, and not its customers?
 
     >>> from durability.remedies.cluster import Fragile
     >>> of_broker = {3: Fragile(offline=2, first_offline="orders-0")}
@@ -47,4 +49,6 @@ def only_copies(facts: ClusterFacts, brokers: Sequence[int]) -> str | None:
     )
     what = f"partition {first}" if number == 1 else f"{number:,} partitions (such as {first})"
     empty = "an empty one" if len(holding) == 1 else "empty ones"
-    return f"Don't replace {which} with {empty}: nothing else has the copies in sync of {what}. {REPAIR}"
+    dont = "The cluster's provider must not" if provided else "Don't"
+    repair = REPAIR.replace("Repair the disk", "First ask the provider to repair the disk") if provided else REPAIR
+    return f"{dont} replace {which} with {empty}: nothing else has the copies in sync of {what}. {repair}"

@@ -34,6 +34,12 @@ def to_tier(target: Target, topic: str) -> Remedy:
     return [Step(topic_setting(topic, MIN_ISR, least), (why,), undo=undo(target, topic), harm=harm)]
 
 
+def keeps_copies(target: Target) -> int | None:
+    """The min.insync.replicas that ends a rejection of every write, where the target's leaves a single copy; else None."""
+    least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
+    return now if least == 1 and None not in (enforced, now) and enforced > now > 1 else None
+
+
 def lower(target: Target, topic: str) -> Step:
     """Lowers the topic's min.insync.replicas, unless acks=all would then no longer guarantee a second copy."""
     command = topic_setting(topic, MIN_ISR, target[KEY])
@@ -45,7 +51,7 @@ def lower(target: Target, topic: str) -> Step:
 def decided_by_hand(target: Target) -> str | None:
     """Why the target's lower min.insync.replicas is no change for a script; None if it is one."""
     least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
-    if least == 1 and enforced is not None and now is not None and 1 < enforced <= now:
+    if least == 1 and enforced is not None and now is not None and enforced > 1 < now:
         return (
             "First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all then"
             " guarantees a single copy: decide this yourself"

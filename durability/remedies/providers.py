@@ -25,6 +25,12 @@ NAMED = {
     BROKERS: re.compile(r"--entity-type brokers"),
 }
 """How a sentence names something of a kind."""
+RUNS_BROKERS = {
+    ": start the broker, repair its disk, or find why none is elected": ". The cluster's provider runs the brokers",
+    "Start these brokers": "Let the cluster's provider start these brokers",
+    "Start the brokers that are down": "Let the cluster's provider start the brokers that are down",
+}
+"""What to do about brokers, and the words for customers whose provider runs them."""
 
 
 def refusal(provider: str | None, kind: str) -> str | None:
@@ -63,6 +69,18 @@ def against(command: Command, provider: str | None) -> str | None:
 def fixes(setting: str, finding: Finding) -> bool:
     """Does the provider fix this setting of topics, or ignore it?"""
     return setting in REFUSED.get(finding.get("provider") or "", {}).get("topics", {})
+
+
+def delegated(sentence: str, finding: Finding) -> str:
+    """The sentence with what only the provider can do in its place.
+
+    >>> delegated("Start these brokers, then audit again", {"provider": "msk"})
+    "Let the cluster's provider start these brokers, then audit again"
+    """
+    if refusal(finding.get("provider"), FILES) is not None:
+        for words, instead in RUNS_BROKERS.items():
+            sentence = sentence.replace(words, instead)
+    return sentence
 
 
 def reworded(remedy: Remedy, finding: Finding) -> Remedy:

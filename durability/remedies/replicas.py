@@ -55,9 +55,7 @@ OUTDATED = (
     " the controller elects that replica. If it doesn't, see the active controller's log."
 )
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
-CONTROLLERS_FIRST = (
-    "First bring back a majority of the controllers: without it no leader is elected and no replica is moved"
-)
+CONTROLLERS_FIRST = "First restore the controller quorum: without it no leader is elected and no replica is moved"
 COMPLETE = (
     "Let the reassignment complete. If its new replicas don't catch up, find why: load, disk, network, a throttle that is too"
     " low. This lists it:"
@@ -85,7 +83,7 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False) -> Remed
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
     if (down or disks) and _provided(facts):
-        return _let_provider(each)
+        return _let_provider(each, facts)
     if facts.led is False and (down or not disks):
         return advice(f"{CONTROLLERS_FIRST}. Then {_start(each)}" if down else f"{CONTROLLERS_FIRST} ({causes})")
     if causes == NO_LEADER:
@@ -134,17 +132,21 @@ def _common(facts: ClusterFacts) -> tuple[str, ...]:
     return first, f"It has the only replica in sync of {what}: {harm}, {loses}."
 
 
-def _let_provider(causes: Sequence[str]) -> Remedy:
+def _let_provider(causes: Sequence[str], facts: ClusterFacts) -> Remedy:
     """What the provider of a managed cluster has to do: its customers can't start brokers, replace disks or move replicas."""
     failed = [broker for cause in causes for broker in DISK.findall(cause)]
+    kept = disk_copies.only_copies(facts, [int(broker) for broker in failed], provided=True)
     down = [cause for cause in causes if not DISK.fullmatch(cause)]
+    if kept:
+        failed = []
     todo = [_start(causes).replace("start", "bring back", 1)] if down else []
     todo += (
         [f"replace the failed disks of {listed(failed, 'broker ' if len(failed) == 1 else 'brokers ')}"]
         if failed
         else []
     )
-    return [Step(UNDER_REPLICATED, (f"Let the cluster's provider {' and '.join(todo)}. {THEN_NONE}",))]
+    let = [Step(UNDER_REPLICATED, (f"Let the cluster's provider {' and '.join(todo)}. {THEN_NONE}",))] if todo else []
+    return [*let, *(advice(kept) if kept else ())]
 
 
 def _start(causes: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ NO_PLAN = {
     SUFFICE: "Start the brokers that are down, or add brokers or racks",
     LIMIT: "Run the plans that there are, or use a tool that balances",
     NOTHING: "Let the running reassignment complete",
-    HALTED: "First bring back a majority of the controllers",
+    HALTED: "First restore the controller quorum",
     UNRACKED: "First set broker.rack in server.properties of every broker",
 }
 """What to do, by the reason why a topic has no plan."""
@@ -57,7 +57,8 @@ def checked(remedy: Remedy, finding: Finding) -> Remedy:
             step = step if unless is None else replace(step, unless=unless)
         if step.command is not None:
             before.append(step.command)
-        steps.append(step)
+        about = tuple(providers.delegated(sentence, finding) for sentence in step.about)
+        steps.append(replace(step, about=about, unless=step.unless and providers.delegated(step.unless, finding)))
     return steps
 
 

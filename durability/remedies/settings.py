@@ -189,7 +189,7 @@ def reassignments_unread(finding: Finding) -> Remedy:
     failed = facts_of(finding).failed_disks
     return _unread(
         finding,
-        "reassignments are read from the one that leads",
+        "reassignments are read from the controller that leads",
         "Describe and DescribeConfigs on cluster and topics",
         [f"bring back the offline log dirs of {listed(failed, _nouns('broker', failed))}"] if failed else [],
     )
@@ -201,7 +201,7 @@ def configs_unread(finding: Finding) -> Remedy:
     voters = [voter for voter in facts.missing_voters if voter not in facts.down]
     return _unread(
         finding,
-        "the configs of those that are down can't be read",
+        "the configs of controllers that are down can't be read",
         "DescribeConfigs on the cluster",
         [f"start {listed(voters, _nouns('controller', voters))}"] if voters else [],
     )
@@ -209,7 +209,7 @@ def configs_unread(finding: Finding) -> Remedy:
 
 def features_unread(finding: Finding) -> Remedy:
     """What it takes to read the cluster's features, which brokers know from the quorum's leader."""
-    return _unread(finding, "the features are known where one leads", "Describe on the cluster")
+    return _unread(finding, "features are read from the controller that leads", "Describe on the cluster")
 
 
 def _unread(finding: Finding, why: str, permission: str, more: Sequence[str] = ()) -> Remedy:
@@ -219,7 +219,7 @@ def _unread(finding: Finding, why: str, permission: str, more: Sequence[str] = (
     """
     facts, grant = facts_of(finding), f"rant the auditor {permission}"
     if facts.led is False:
-        return advice(f"First bring back a majority of the controllers: {why}")
+        return advice(f"First restore the controller quorum: {why}")
     start = [f"start {listed(facts.down, _nouns('broker', facts.down))}"] if facts.down else []
     first = ", and ".join([*start, *more])
     return advice(first[0].upper() + first[1:], f"If it stays, g{grant}") if first else advice(f"G{grant}")

@@ -16,10 +16,8 @@ from durability.remedies.commands import Command, Config, Show, comment, in_word
 AGAIN = "Then audit again"
 UNDO, WHEN = "To undo it", "when all replicas are in sync"
 """Before that a higher min.insync.replicas can reject writes, or wipe an ELR. Replicas being added count, too."""
-NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring back a majority of the controllers"
-NO_RESTART = (
-    "No controller leads: a broker that restarts now stays down. First bring back a majority of the controllers"
-)
+NO_CONTROLLER = "No controller leads, so nothing can be changed now. First restore the controller quorum"
+NO_RESTART = "No controller leads: a broker that restarts now stays down. First restore the controller quorum"
 
 NO_SPARE_VOTER = (
     "Restart no controller while the quorum can't do without one more voter: first bring back the voters that are missing, or add"

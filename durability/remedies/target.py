@@ -65,6 +65,8 @@ def remedy(finding: Finding) -> Remedy:
     target, facts = finding["evidence"]["target"], facts_of(finding)
     if target["reassign"] and target[KEY] is not None and providers.fixes(MIN_ISR, finding):
         return remedy({**finding, "evidence": {**finding["evidence"], "target": {**target, KEY: None}}})
+    if (copies := lowering.keeps_copies(target)) is not None:
+        return remedy({**finding, "evidence": {**finding["evidence"], "target": {**target, KEY: copies}}})
     changes = safety.lowers(target) or _raises(target)
     if target.get("at_most") is not None:
         return advice(impossible(target) or "")

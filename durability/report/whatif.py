@@ -147,7 +147,7 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
         said.append(f"Before the loss already: {counted}.")
     if found["stalls"]:
         lost = (found["quorum"] or {}).get("kept") is False
-        until = "until the controllers have a majority again" if lost else "until the lost brokers are fenced"
+        until = "until a controller leads again" if lost else "until the lost brokers are fenced"
         said += [f"acks=all writes of {plural(found['stalls'], 'partition')} wait {until}.", STALLED]
     if found["acks_1_may_lose"]:
         said.append(f"acks=1 writes may be lost in {plural(found['acks_1_may_lose'], 'partition')} led there.")
@@ -223,7 +223,8 @@ def _quorum(found: Mapping[str, Any]) -> list[str]:
         # `_gaps` says that it is unknown whether they are enough.
         return [f"At most {left}."]
     if quorum["kept"] is False:
-        return [f"The controller quorum is lost ({left}): no leader is elected and no ISR shrinks."]
+        what = "The controller quorum is lost" if quorum["left"] < quorum["needed"] else "No controller leads"
+        return [f"{what} ({left}): no leader is elected and no ISR shrinks."]
     return [f"The controller quorum keeps its majority: {left}."]
 
 

@@ -57,11 +57,9 @@ class _Voters:
     def __init__(self) -> None:
         self.all = F.col("voters")
         self.count = F.size(self.all)
-        self.racks, self.missing, self.present, self.lagging = (
-            F.col("voting")[name] for name in ("racks", "missing", "present", "lagging")
+        self.racks, self.missing, self.present, self.lagging, self.no_leader = (
+            F.col("voting")[name] for name in ("racks", "missing", "present", "lagging", "no_leader")
         )
-        self.no_leader = F.col("quorum_leader").isNull() & F.forall(self.all, lambda v: v["leader"].isNotNull())
-
         self.unread = F.col("quorum_mode").isNull() | (self.count == 0)
         self.outsider = certain(~F.array_contains(self.all["controller"], F.col("quorum_leader")))
 

@@ -369,7 +369,8 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     - `missing_racks`: the lost racks with replicas out of sync, or with any replica of an offline partition.
     - `mixed_releases`: some brokers cap min.insync.replicas and some don't.
     - `awaited_dead`: the dead brokers that a reassignment waits for. A replica that stays after the reassignment is out of sync
-      there. KRaft completes the reassignment only when all such replicas are in sync (KAFKA-19975).
+      there. KRaft completes the reassignment only when all such replicas are in sync (KAFKA-19975). Without a leader nothing is
+      copied: then it waits for the ISR, too.
     - `replicas_down`: the dead brokers.
     """
     missing = F.filter(
@@ -379,7 +380,11 @@ def of_brokers(judged: DataFrame) -> DataFrame:
         ),
     )
     waiting = F.filter(
-        "brokers", lambda b: ~F.array_contains("removing", b["broker"]) & ~F.array_contains("live_isr", b["broker"])
+        "brokers",
+        lambda b: (
+            (~F.array_contains("removing", b["broker"]) & ~F.array_contains("live_isr", b["broker"]))
+            | certain(F.col("offline") & F.array_contains("isr", b["broker"]))
+        ),
     )
     return judged.withColumns(
         {

@@ -11,9 +11,9 @@ MAX_LAG_MS = 10_000
 def with_voters(clusters: DataFrame) -> DataFrame:
     """Adds `voters`, the controllers that vote, each with `missing`, and `voting`, what rules read of all of them.
 
-    `voting`: struct<racks, missing, present, lagging>: the names of all racks, of brokers and voters; the ids of the voters that
-    are missing; the other voters; the ids of those that lag behind (MAX_LAG_MS). Columns of their own keep expressions small:
-    rules read them up to a hundred times.
+    `voting`: struct<racks, missing, present, lagging, no_leader>: the names of all racks, of brokers and voters; the ids of the
+    voters that are missing; the other voters; the ids of those that lag behind (MAX_LAG_MS); is it known that no controller
+    leads? Columns of their own keep expressions small: rules read them up to a hundred times.
     """
     voters = F.transform(
         F.filter("controllers", lambda c: c["role"] == "voter"), lambda v: v.withField("missing", _is_missing(v))
@@ -24,6 +24,7 @@ def with_voters(clusters: DataFrame) -> DataFrame:
         "missing": F.sort_array(F.filter("voters", lambda v: v["missing"])["controller"]),
         "present": present,
         "lagging": F.filter(present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"],
+        "no_leader": F.col("quorum_leader").isNull() & F.forall("voters", lambda v: v["leader"].isNotNull()),
     }
     return clusters.withColumn("voters", voters).withColumn("voting", struct(voting))
 
@@ -46,28 +47,30 @@ def _is_missing(voter: Column) -> Column:
 def left(lost: Column) -> Column:
     """The quorum after the loss of the nodes with these ids, as struct<voters, left, needed, kept>.
 
-    left: the voters that aren't known to be missing. kept: are they a majority? NULL where voters are unknown, or where a voter
-    decides of which nothing is known. In ZooKeeper mode there are no voters, and ZooKeeper is taken to survive.
+    left: the voters that aren't known to be missing. kept: are they a majority, and may a controller lead? NULL where voters are
+    unknown, or where a voter decides of which nothing is known. Where no controller leads now, a loss makes none lead. In
+    ZooKeeper mode there are no voters, and ZooKeeper is taken to survive.
     """
     everyone = F.col("voters")
     remaining = F.filter(everyone, lambda v: ~F.array_contains(lost, v["controller"]) & ~v["missing"])
     there = F.filter(remaining, lambda v: certain(v["leader"]) | certain(v["caught_up"]) | certain(v["live"]))
     needed, stated = majority(F.size(everyone)), (F.col("quorum_mode") == "kraft") & (F.size(everyone) > 0)
-    kept = F.when(F.size(there) >= needed, True).when(F.size(remaining) < needed, False)
+    short = (F.size(remaining) < needed) | F.col("voting")["no_leader"]
+    kept = F.when(short, False).when(F.size(there) >= needed, True)
     fields = {"voters": F.size(everyone), "left": F.size(remaining), "needed": needed}
     known = {name: F.when(stated, number) for name, number in fields.items()}
     return struct({**known, "kept": F.when(stated, kept).when(F.col("quorum_mode") == "zookeeper", True)})
 
 
 def before() -> Column:
-    """Have the controllers a majority, as they are? NULL if unknown, as in `left`."""
+    """Have the controllers a majority and a leader, as they are? NULL if unknown, as in `left`."""
     return left(F.array().cast("array<int>"))["kept"]
 
 
 def majority_of_cluster() -> dict[str, Column]:
-    """`lost`: have the controllers no majority, as they are? `voters`: their number. `missing`: ids of those that are missing.
+    """`lost`: have the controllers no majority or no leader, as they are? `voters`: their number.
 
-    `zookeeper`: does ZooKeeper elect the controller?
+    `missing`: ids of those that are missing. `zookeeper`: does ZooKeeper elect the controller?
     """
     stated = F.col("quorum_mode") == "kraft"
     return {

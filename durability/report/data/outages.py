@@ -44,7 +44,7 @@ STEPS = {
     "would be rejected again. The next audit reports when.",
 }
 HALTED = (
-    "No command is offered: no controller leads, so no setting can be changed. First bring back a majority of the controllers,"
+    "No command is offered: no controller leads, so no setting can be changed. First restore the controller quorum,"
     " then audit again."
 )
 NOT_ENFORCED = (

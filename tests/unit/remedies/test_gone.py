@@ -215,5 +215,5 @@ def test_without_a_controller_there_is_no_command_and_no_restart(causes, start):
     """kafka-topics --describe fails after a minute then: it asks the controller for reassignments (seen on 4.3.1)."""
     halted = ClusterFacts(gone=ONE, led=False)
     text = render(bring_back(causes, halted), halted)
-    assert text.startswith("First bring back a majority of the controllers") and "kafka-" not in text
+    assert text.startswith("First restore the controller quorum") and "kafka-" not in text
     assert ("Then start" in text, "restart" in text) == (start, False)

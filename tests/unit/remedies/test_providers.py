@@ -104,6 +104,26 @@ def test_a_providers_customer_starts_no_broker(provider, causes, todo):
     assert text.startswith(f"# Let the cluster's provider {todo}. {replicas.THEN_NONE}\nkafka-topics")
 
 
+def test_a_provider_saves_the_only_copy_on_a_failed_disk():
+    only = Fragile(by_broker={7: Fragile(offline=1, first_offline="orders-0")})
+    facts = ClusterFacts(provider="msk", fragile=only)
+    for causes in ("broker:7 log dir offline", "broker:5 down, broker:7 log dir offline"):
+        text = render(safety.checked(replicas.bring_back(causes, facts), finding("msk", facts)), facts)
+        assert "The cluster's provider must not replace the disk of broker 7 with an empty one" in text, text
+        assert "replace the failed disk" not in text and ("bring back broker 5" in text) is ("5" in causes)
+
+
+@pytest.mark.parametrize(("provider", "lets"), [("msk", True), ("aiven", True), ("self", False), (None, False)])
+def test_a_providers_customer_starts_no_broker_to_get_a_leader(provider, lets):
+    steps = [
+        Step(about=("Start these brokers, then audit again",)),
+        Step(topic_setting("t", "a", 1), unless=safety.NO_LEADER),
+    ]
+    text = render(safety.checked(steps, finding(provider, FACTS)), FACTS)
+    assert ("Let the cluster's provider start these brokers" in text) is lets
+    assert ("The cluster's provider runs the brokers" in text) is lets and ("repair its disk" in text) is not lets
+
+
 def test_what_a_provider_fixes_is_not_changed():
     set_ = topic_setting("t", "min.insync.replicas", 1)
     assert "AWS fixes min.insync.replicas=2" in safety.reason(set_, finding("msk-express"))

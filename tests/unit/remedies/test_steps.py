@@ -222,7 +222,9 @@ UNREAD = [settings.reassignments_unread, settings.configs_unread, settings.featu
 
 
 @pytest.mark.parametrize("planner", UNREAD)
-@pytest.mark.parametrize(("led", "said"), [(False, "First bring back a majority"), (True, "Grant"), (None, "Grant")])
+@pytest.mark.parametrize(
+    ("led", "said"), [(False, "First restore the controller quorum"), (True, "Grant"), (None, "Grant")]
+)
 def test_without_a_controller_no_permission_is_asked_for(planner, led, said):
     (step,) = planner({KEY: ClusterFacts(led=led)})
     assert step.command is None and step.about[0].startswith(said)

@@ -140,7 +140,7 @@ def test_what_is_unknown_of_data_is_not_taken_for_safe(tmp_path):
 def test_while_no_controller_leads_no_broker_is_fenced(tmp_path):
     quorum = {"voters": 3, "left": 1, "needed": 2, "kept": False}
     _, _, summary = written(tmp_path, [row("held", [0], quorum=quorum, now="REQUEST_TIMED_OUT", stalls=True)])
-    assert "acks=all writes of 1 partition wait until the controllers have a majority again." in summary
+    assert "acks=all writes of 1 partition wait until a controller leads again." in summary
     assert "fenced" not in summary
 
 
