@@ -42,7 +42,8 @@ class Channel(Protocol):
 def due(alert: Alert, channel: Channel, now: datetime) -> tuple[str, bool] | None:
     """The event that a receiver has to get now, and whether it missed the page; None if there is none.
 
-    A receiver with keys gets no page for what is over. Others get one message about it.
+    A receiver with keys gets no page for what is over. It gets the all-clear even if it is unknown whether the page arrived: an
+    answer may be lost, and an all-clear without a page shows nothing. Others get one message about it.
     """
     paged = alert.arrived(channel.name, PAGE)
     if alert.state == OPEN:
@@ -50,9 +51,9 @@ def due(alert: Alert, channel: Channel, now: datetime) -> tuple[str, bool] | Non
         return (PAGE, False) if paged is None or late else None
     if alert.state != CLOSED or alert.closed is None or now - alert.closed > GIVEN_UP_AFTER:
         return None
-    if alert.arrived(channel.name, CLEAR) is not None or (paged is None and channel.keyed):
+    if alert.arrived(channel.name, CLEAR) is not None:
         return None
-    return CLEAR, paged is None
+    return CLEAR, paged is None and not channel.keyed
 
 
 def deliver(
@@ -61,10 +62,11 @@ def deliver(
     remember: Callable[[Iterable[Alert]], None],
     clock: Callable[[], datetime],
     log: Any,
+    until: datetime | None = None,
 ) -> list[Alert]:
     """Send everything that is due, and return the alerts with what was sent. Nothing is raised for a receiver that fails.
 
-    After a failure, nothing more is sent through that Connection. The next pulse tries again.
+    After a failure, nothing more is sent through that Connection. The next pulse tries again. until: nothing is sent after it.
 
     channels_of: the receivers by team. All alerts are sent to the first ones before any is sent to the next.
     remember: writes changed alerts.
@@ -82,6 +84,9 @@ def deliver(
         event = due(alert, channel, clock())
         if event is None or channel.connection in failed:
             continue
+        if until is not None and clock() >= until:
+            log.error("there was no time to send more: the next pulse sends what is still due")
+            break
         error = None
         try:
             channel.send(alert, *event)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from durability.alerts.model import FLEET, OPEN, UNREADABLE, Alert, Cause, ClusterPulse, Problem
 
 MANY = 5
-"""Fewer unread clusters than this page by themselves, unless a collect task lost them."""
+"""Fewer unread clusters than this page by themselves, unless a collect task lost them or an alert of the fleet is open."""
 ENTER, STAY = 2, 4
 """The clusters share a cause if at least half of the listed ones are unread. While an alert says so, a quarter is enough.
 Otherwise a number around the half would page for each of them."""
@@ -56,7 +56,9 @@ def shared(alerts: Sequence[Alert], pulses: Sequence[ClusterPulse], listed: int,
     tracked = {subject for alert in earlier if alert.tracked for subject in alert.subjects}
     opened = {subject for alert in earlier if alert.state == OPEN for subject in alert.subjects}
     share = STAY if CLUSTERS in tracked else ENTER
-    wide = len(alone) >= MANY and share * len(unread) >= listed and (receiver or CLUSTERS in opened)
+    going_on = CLUSTERS in opened
+    many = len(alone) >= MANY or (going_on and bool(alone))
+    wide = many and share * len(unread) >= listed and (receiver or going_on)
     # If the whole fleet is unread, that lost clusters are among them is no second page.
     together = len(lost) >= LOST_TOGETHER and (AUDITOR in opened or (receiver and not wide))
     found = {CLUSTERS: unread if wide else [], AUDITOR: lost if together else []}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from durability.alerts.model import Alert, Delivery, TierSight
 from durability.lake.tables import ALERTS
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 RECENT = timedelta(hours=1)
 """Each pulse writes all alerts that aren't over, so the newest rows are this young unless pulses stopped."""
+PULSED = timedelta(minutes=15)
+"""If the newest row is older, pulses stopped."""
 _SAME = (
     *("key", "cluster", "category", "team", "state", "cause", "tier", "partitions", "topics", "first_seen", "opened"),
     *("last_seen", "closed", "why", "pulsed", "clean", "unknown", "revision", "reason"),
@@ -25,13 +28,23 @@ _SAME = (
 
 
 def load(lake: Lake, now: datetime) -> list[Alert]:
-    """The newest state of each alert: of those written in the last hour, else of all."""
+    """The newest state of each alert: of those written in the last hour of pulses, else of all.
+
+    A pulse writes in several commits. If pulses stopped, the hour before its last one counts: an hour before `now` may begin
+    between two of its commits.
+    """
     from pyiceberg.expressions import GreaterThanOrEqual
 
     if not lake.has(ALERTS):
         return []
-    since = (now - RECENT).astimezone(UTC).isoformat()
-    rows = lake.scan(ALERTS, GreaterThanOrEqual("captured_at", since)) or lake.scan(ALERTS)
+
+    def since(moment: datetime) -> pa.Table:
+        return lake.scan(ALERTS, GreaterThanOrEqual("captured_at", (moment - RECENT).astimezone(UTC).isoformat()))
+
+    rows = since(now) or lake.scan(ALERTS)
+    last = pc.max(rows["captured_at"]).as_py()
+    if last is not None and now - last > PULSED:
+        rows = since(last)
     newest = {row["key"]: row for row in rows.sort_by("captured_at").to_pylist()}
     return [_alert(row) for row in newest.values()]
 

@@ -561,7 +561,7 @@ def verify(
     after, head: as in `check_chain`.
     """
     try:
-        keys = _given_keys(public_key)
+        keys, after, head = _given_keys(public_key), _digest("--after", after), _digest("--head", head)
         if path.is_file():
             if after:
                 raise Unusable(f"{path}: it is one file; name the folder of all runs to check their order")
@@ -570,6 +570,8 @@ def verify(
         if single and (after or head):
             raise Unusable(f"{path}: it is the folder of one run; name the folder of all runs to check their order")
         runs = [check_run(folder, keys)] if single else check_chain(folder, keys, after, head)
+        if single and runs[0].predicate.get("folder") not in (None, folder.resolve().name):
+            runs[0].notes.append(f"its folder was named {runs[0].predicate['folder']}")
     except Unusable as error:
         return [shown(str(error))], UNCHECKED
     except OSError as error:
@@ -599,6 +601,13 @@ def _proof_lines(run: Run, finding: dict[str, Any]) -> tuple[list[str], int]:
         lines.append("As attested. Finding {}: {}, {} on {} {} in {}, since {}".format(*said))
     lines.append(f"run {run.predicate.get('folder')}, manifest {run.sha256}")
     return [shown(line) for line in lines], DIFFERS if run.problems else AS_ATTESTED
+
+
+def _digest(option: str, stated: str | None) -> str | None:
+    """A SHA-256 that a user states. Raises Unusable for text that is none."""
+    if stated is not None and not re.fullmatch("[0-9a-f]{64}", stated.lower()):
+        raise Unusable(f"{option} {stated}: expected the SHA-256 of a manifest, 64 hexadecimal digits")
+    return stated.lower() if stated is not None else None
 
 
 def _given_keys(path: Path | None) -> list[bytes] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from durability.steps.settings import Settings
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from durability.alerts.deliver import Channel
     from durability.alerts.model import Alert
     from durability.plan import Plan
+
+
+SEND_FOR = timedelta(minutes=2)
+"""Nothing is sent after that. A receiver that doesn't answer can take two minutes more, within the task's timeout."""
 
 
 def now() -> datetime:
@@ -59,8 +63,16 @@ def alert(
         for one in alerts
         if states.get(one.key) != one.state or deliver.unfinished(one, channels[one.team], clock())
     )
-    alerts = deliver.deliver(alerts, lambda team: channels[team], remember, clock, log)
+    until = clock() + SEND_FOR
+
+    def send(alerts: list[Alert], keyed: bool) -> list[Alert]:
+        of_kind = {team: [one for one in each if one.keyed == keyed] for team, each in channels.items()}
+        return deliver.deliver(alerts, lambda team: of_kind[team], remember, clock, log, until)
+
+    # Alertmanager takes an alert for over that isn't sent again, so no slow receiver comes before that.
+    alerts = send(alerts, keyed=True)
     deliver.refresh([one for one in alerts if one.state == OPEN], channels, clock(), log)
+    alerts = send(alerts, keyed=False)
     paged = [one for one in alerts if one.state == OPEN]
     summary.text = counted(len(paged), "open alert")
     if paged and not all(channels[one.team] for one in paged):

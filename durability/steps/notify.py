@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -53,6 +54,8 @@ class Webhook:
 
 
 FAILED = "failed, see the log"
+WITHIN = 150.0
+"""Seconds after which no other digest is begun. One may take two minutes, and the task has five."""
 WebhookOf = Callable[[str | None], Webhook | None]
 """Gives the webhook of a team's own channel, or of the fleet's channel for None; None if there is none."""
 
@@ -89,7 +92,8 @@ def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, sum
 
         return digest.read(load(findings), teams)
 
-    outcomes = [_tell(team, webhook, settings, read, findings, log) for team in [None, *teams]]
+    until = time.monotonic() + WITHIN
+    outcomes = [_tell(team, webhook, settings, read, findings, log, until) for team in [None, *teams]]
     summary.text = _summary([outcome for outcome in outcomes if outcome])
 
 
@@ -119,14 +123,20 @@ def _tell(
     read: Callable[[], Digests],
     findings: Path,
     log: Any,
+    until: float,
 ) -> str | None:
-    """What happened to the digest of a team, or of the fleet; None if it has no channel. Errors are logged without secrets."""
+    """What happened to the digest of a team, or of the fleet; None if it has no channel. Errors are logged without secrets.
+
+    until: of `time.monotonic`. After it no digest is begun: the next run sends it.
+    """
     whose = f"the digest of team {team}" if team else "the digest"
     owed = _owed(settings, team)
     try:
         channel = webhook(team)
         if channel is None or (team and team not in read().teams and not read().missing(team)):
             return None
+        if time.monotonic() >= until:
+            raise AuditError("other channels took all the time of this step")
         return _send(settings.open_lake(), read(), team, channel, findings, owed, log)
     except ModuleNotFoundError as error:
         log.error("%s could not be sent: %s isn't installed; it comes with the extra 'airflow'", whose, error.name)
@@ -148,6 +158,9 @@ def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findi
     name = _name(digests.run["id"], [team, message] if team else message)
     if lake.was_sent(name):
         return "sent before"
+    if digests.has_news(team) and not late:
+        # A step that is killed while it sends leaves it owed.
+        lake.remember_owed(owed, True)
     slack.send(channel.url, digest.after_a_failure(message) if late else message)
     said = "sent"
     try:

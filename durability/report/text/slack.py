@@ -24,6 +24,8 @@ RETRIES, TIMEOUT = 4, 10
 """Attempts after the first one, and seconds per attempt."""
 PAUSE, LONGEST = 0.5, 60
 """Seconds before the first retry (doubled for each further one, and varied by half), and the longest Retry-After to accept."""
+WITHIN = 100.0
+"""Seconds after which no other attempt begins: tasks that send have a few minutes."""
 
 
 class NotificationFailed(AuditError):
@@ -59,12 +61,13 @@ def send(webhook_url: str, payload: dict[str, Any]) -> None:
     if not webhook_url.lower().startswith(("https://", "http://")):
         raise NotificationFailed("Slack got no message: the webhook's address doesn't begin with https://; check it")
     client = WebhookClient(webhook_url, timeout=TIMEOUT, logger=silent, retry_handlers=[])
+    until = time.monotonic() + WITHIN
     for attempt in range(RETRIES + 1):
         wait = PAUSE * 2**attempt * random.uniform(0.5, 1.5)
         try:
             answer = client.send_dict(payload)
         except Exception as error:
-            if attempt < RETRIES and isinstance(error, OSError | HTTPException):
+            if attempt < RETRIES and isinstance(error, OSError | HTTPException) and time.monotonic() + wait < until:
                 time.sleep(wait)
                 continue
             # These errors may contain the address, so only their type is reported.
@@ -73,10 +76,13 @@ def send(webhook_url: str, payload: dict[str, Any]) -> None:
             raise NotificationFailed(f"Slack got no message after {plural(attempt + 1, 'attempt')}: {kind}") from None
         if answer.status_code == 200:
             return
-        if attempt == RETRIES or (answer.status_code != 429 and answer.status_code < 500):
-            word = answer.body if re.fullmatch(r"[a-z_]{1,40}", answer.body or "") else "no reason given"
-            raise NotificationFailed(f"Slack rejected the message: HTTP {answer.status_code}, {word}")
         stated = {name.lower(): value for name, value in answer.headers.items()}.get("retry-after", "")
         if isinstance(stated, list):
             stated = stated[0] if stated else ""
-        time.sleep(min(float(stated) if answer.status_code == 429 and stated.isdecimal() else wait, LONGEST))
+        if answer.status_code == 429 and stated.isdecimal():
+            wait = min(float(stated), LONGEST)
+        again = answer.status_code == 429 or answer.status_code >= 500
+        if attempt == RETRIES or not again or time.monotonic() + wait >= until:
+            word = answer.body if re.fullmatch(r"[a-z_]{1,40}", answer.body or "") else "no reason given"
+            raise NotificationFailed(f"Slack rejected the message: HTTP {answer.status_code}, {word}")
+        time.sleep(wait)

@@ -110,6 +110,14 @@ def test_a_number_around_the_half_is_no_page_of_each_cluster():
     assert run.said == [(5, "page", [FLEET])]
 
 
+def test_the_page_goes_on_while_a_quarter_is_unread_even_if_that_is_less_than_five(monkeypatch):
+    monkeypatch.setattr(f"{__name__}.NAMES", NAMES[:12])
+    run = Fleet()
+    for number in (6, 6, 4, 3, 4):
+        run.pulse(*NAMES[:number])
+    assert run.said == [(5, "page", [FLEET])]
+
+
 def test_clusters_of_a_lost_worker_are_one_page_that_blames_the_auditor():
     run = Fleet()
     for _ in range(3):

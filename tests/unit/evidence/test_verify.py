@@ -390,6 +390,22 @@ def test_a_renamed_run_and_what_is_no_run_are_named(out):
     assert "has the same number" in said and "notes.txt: added: it is no run" in said
 
 
+def test_a_run_by_itself_says_what_its_folder_was_named(out, tmp_path):
+    last = runs(out)[-1]
+    shutil.copytree(last, tmp_path / "copied")
+    status, said = verified(tmp_path / "copied")
+    assert status == 0 and f"note: copied: its folder was named {last.name}" in said
+    assert "its folder was named" not in verified(last)[1]
+
+
+def test_a_stated_hash_is_read_in_any_case_and_refused_if_it_is_none(out):
+    head = hashlib.sha256((runs(out)[-1] / "manifest.json").read_bytes()).hexdigest()
+    assert verified(out / "evidence", "--head", head.upper())[0] == 0
+    for option, stated in (("--head", ""), ("--head", head[:-1]), ("--after", "x" * 64)):
+        status, said = verified(out / "evidence", option, stated)
+        assert status == 2 and "64 hexadecimal digits" in said
+
+
 def test_where_nothing_can_be_checked_the_status_is_2(out, tmp_path):
     (tmp_path / "empty").mkdir()
     folder = runs(out)[0]

@@ -105,6 +105,7 @@ class Fleet:
         (folder / "policy.yaml").write_text(POLICY)
         self.settings = Settings(folder / "policy.yaml", folder, folder, folder, lake.location, None)
         self.channel = Posting(f"{server.url}/services/secret")
+        self.channels = None
         self.time = START
 
     def clock(self) -> datetime:
@@ -174,7 +175,7 @@ class Fleet:
     def task(self, plan) -> str:
         summary = StepSummary()
         run = plan.run_id if plan else "failed"
-        alert(self.settings, plan, run, lambda team: [self.channel], self.log, summary, self.clock)
+        alert(self.settings, plan, run, lambda team: self.channels or [self.channel], self.log, summary, self.clock)
         return summary.text
 
     @property
@@ -434,6 +435,55 @@ def test_alertmanager_gets_open_alerts_with_every_pulse_even_if_nothing_could_be
         fleet.pulse(minute)
     *_, (last,) = [body for _, body in server.received]
     assert last["endsAt"] == "2026-11-21T02:25:00Z"
+
+
+def test_a_receiver_that_knows_alerts_gets_the_all_clear_of_a_page_whose_answer_was_lost(fleet, server):
+    fleet.channel = Keyed(server.url)
+    send = fleet.channel.refresh
+
+    def unanswered(alerts, now):
+        send(alerts, now)
+        raise slack.NotificationFailed("no answer")
+
+    fleet.channel.refresh = unanswered
+    for minute in (0, 5):
+        fleet.pulse(minute, DOWN)
+    for minute in (10, 15):
+        fleet.pulse(minute)
+    server.received.clear()
+    fleet.channel.refresh = send
+    fleet.pulse(20)
+    [(_, [last])] = server.received
+    assert last["endsAt"] < "2026-11-21T02:21"
+
+
+def test_open_alerts_are_sent_again_before_a_receiver_that_is_slow(fleet, server, monkeypatch):
+    order = []
+    slow, keyed = Posting(f"{server.url}/slow", lambda: order.append("slow")), Keyed(server.url)
+    again = keyed.refresh
+    keyed.refresh = lambda alerts, now: (order.append("again"), again(alerts, now))
+    fleet.channels = [slow, keyed]
+    for minute in (0, 5):
+        fleet.pulse(minute, DOWN)
+    assert order == ["again", "again", "slow"], "the page, the open alert, and only then Slack"
+    monkeypatch.setattr("durability.steps.alert.SEND_FOR", timedelta(0))
+    for minute in (10, 15, 20):
+        fleet.pulse(minute)
+    assert order.count("slow") == 1, "no time is left for the all-clear"
+    monkeypatch.undo()
+    fleet.task(None)
+    assert order.count("slow") == 2
+
+
+def test_alerts_are_known_if_pulses_stop_for_an_hour_after_several_commits(fleet):
+    for minute in (0, 5):
+        fleet.pulse(minute, DOWN)
+    [one] = fleet.alerts()
+    other = replace(one, key="late")
+    written = one.pulsed + timedelta(minutes=4)
+    store.write(fleet.lake, [other], ("r", "r"), written)
+    between = written + store.RECENT - timedelta(seconds=30)
+    assert {a.key for a in store.load(fleet.lake, between)} == {one.key, "late"}
 
 
 def test_a_connection_that_fails_is_tried_once_per_pulse(fleet, server):

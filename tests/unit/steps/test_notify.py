@@ -211,6 +211,42 @@ def test_each_team_has_its_own_channel_and_one_fault_costs_that_digest_alone(lak
     assert "3 findings" in json.dumps(of_fleet) and "1 finding on 1 topic" in json.dumps(of_team)
 
 
+def test_digests_for_which_no_time_is_left_are_sent_by_the_next_run(lake, tmp_path, monkeypatch, caplog):
+    (tmp_path / "policy.yaml").write_text(OWNED)
+    monkeypatch.setattr("durability.steps.notify.WITHIN", 0.0)
+    sent = []
+    monkeypatch.setattr(slack, "send", lambda url, payload: sent.append(json.dumps(payload)))
+    owners = [{"team": "risk", "topic": "audit", "group": None, "cluster": None}]
+    policy = PolicyPart(name="p", sha256=SHA, tiers={}, last_tier="any", owners=owners)
+    written([finding("audit", "replication-factor", change="new")], tmp_path, policy=policy)
+
+    def run(webhook):
+        summary = StepSummary()
+        notify(of(lake, tmp_path / "policy.yaml"), tmp_path / "findings.json", webhook, logging.getLogger("t"), summary)
+        return summary.text
+
+    def webhook(team):
+        return Webhook(f"https://chat.example/{team}") if team in (None, "risk") else None
+
+    assert run(webhook) == "2 digests: failed, see the log; failed, see the log" and not sent
+    assert "the digest of team risk could not be sent: other channels took all the time of this step" in caplog.text
+    monkeypatch.setattr("durability.steps.notify.WITHIN", 60.0)
+    written([finding("audit", "replication-factor", change="persisting")], tmp_path, policy=policy)
+    assert run(webhook) == "2 digests: sent; sent" and len(sent) == 2
+
+
+def test_a_digest_is_owed_while_it_is_sent(lake, tmp_path, monkeypatch):
+    """The step may be killed then."""
+    written([finding("orders", "replication-factor", change="new")], tmp_path)
+    owed = []
+    remember = lake.remember_owed
+    monkeypatch.setattr(lake, "remember_owed", lambda name, is_owed: (owed.append(is_owed), remember(name, is_owed)))
+    monkeypatch.setattr(slack, "send", lambda *_: owed.append("sent"))
+    url = "https://chat.example/x"
+    notify(of(lake), tmp_path / "findings.json", fleet(url), logging.getLogger("t"), StepSummary())
+    assert owed == [True, "sent", False]
+
+
 @pytest.mark.parametrize("unchanged", [False, True])
 def test_nothing_is_sent_if_nothing_changed_unless_the_connection_asks_for_it(lake, tmp_path, monkeypatch, unchanged):
     sent = []
