@@ -110,7 +110,7 @@ def _without_majority(names: Sequence[str], evidence: Mapping[str, Any]) -> str:
     quorum = [name for name in names if name in evidence["losing_quorum"]]
     if not quorum:
         return ""
-    which = "the controllers then have" if len(names) == 1 else f"without {', '.join(quorum)} the controllers have"
+    which = "the controllers then have" if len(names) == 1 else f"without {' or '.join(quorum)} the controllers have"
     return f"; {which} no majority"
 
 

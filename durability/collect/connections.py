@@ -61,8 +61,11 @@ def from_environment(name: str, environ: Mapping[str, str]) -> dict[str, object]
     return connection_settings(name, stated["extra"], **fields)
 
 
-def stated_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """The JSON object in AIRFLOW_CONN_<NAME>, with `extra` as an object; None if the variable isn't set."""
+def stated_connection(name: str, environ: Mapping[str, str], expected: str = EXPECTED) -> dict[str, Any] | None:
+    """The JSON object in AIRFLOW_CONN_<NAME>, with `extra` as an object; None if the variable isn't set.
+
+    expected: an example of the JSON, for the message of Refused.
+    """
     variable = f"{VARIABLE}{name.upper()}"
     text = environ.get(variable)
     if not text:
@@ -74,4 +77,4 @@ def stated_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] |
         return {**stated, "extra": {**extra}}
     except (ValueError, AttributeError, TypeError):
         # Don't show its text, which contains a password.
-        raise Refused(f"{variable} can't be used: expected {EXPECTED} (Airflow's URI form isn't read here)") from None
+        raise Refused(f"{variable} can't be used: expected {expected} (Airflow's URI form isn't read here)") from None

@@ -18,6 +18,8 @@ from durability.evidence.verify import key_id
 
 CONNECTION = "kafka_durability_signing"
 """Id of the Connection with the key: PEM in its password, or in its extra `file`, the path of a file with it."""
+EXPECTED = 'JSON such as {"conn_type": "generic", "extra": {"file": "/path/signing.pem"}}'
+"""What the variable of that Connection contains."""
 MAKE = "make one with: openssl genpkey -algorithm ed25519"
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 LARGEST = 1 << 16

@@ -100,5 +100,5 @@ def key_from_environment(environ: Mapping[str, str]) -> SigningKey | None:
     """
     from durability.evidence import keys
 
-    stated = stated_connection(keys.CONNECTION, environ)
+    stated = stated_connection(keys.CONNECTION, environ, keys.EXPECTED)
     return keys.from_connection(stated) if stated else None

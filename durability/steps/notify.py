@@ -54,6 +54,7 @@ class Webhook:
 
 
 FAILED = "failed, see the log"
+EXPECTED = 'JSON such as {"conn_type": "slackwebhook", "password": "https://hooks.slack.com/services/..."}'
 WITHIN = 150.0
 """Seconds after which no other digest is begun. One may take two minutes, and the task has five."""
 WebhookOf = Callable[[str | None], Webhook | None]
@@ -222,7 +223,7 @@ def webhook_from_environment(environ: Mapping[str, str], team: str | None = None
     """
     own = team_connection(team) if team else None
     for connection in CONNECTIONS if team is None else [own] if own else []:
-        stated = stated_connection(connection, environ)
+        stated = stated_connection(connection, environ, EXPECTED)
         if stated and stated.get("password"):
             password = str(stated["password"])
             host = str(stated.get("host") or "https://hooks.slack.com/services").rstrip("/")

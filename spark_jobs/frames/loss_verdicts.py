@@ -278,14 +278,15 @@ def _rejecting(by_placement: Column) -> Column:
 def _missing(worst_class: Column, reason: Column) -> Column:
     """The cause of what replicas that are missing today break; NULL if none are.
 
-    A loss breaks the writes of partitions that accept them now, and takes those offline that have a leader.
+    A loss breaks the writes of partitions that accept them now, and takes those offline that have a leader. Where the metadata
+    still names a dead leader, both begin when another replica is elected.
     """
     offline, under, at_min, fewer = (
         base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated")
     )
     return (
-        F.when((reason == "today") & (worst_class == "writes"), F.coalesce(at_min, fewer))
-        .when((reason == "today") & (worst_class == "availability"), F.coalesce(under, fewer))
+        F.when((reason == "today") & (worst_class == "writes"), F.coalesce(at_min, fewer, offline))
+        .when((reason == "today") & (worst_class == "availability"), F.coalesce(under, fewer, offline))
         .otherwise(F.coalesce(offline, under, fewer))
     )
 

@@ -52,6 +52,8 @@ def test_the_webhook_is_read_as_airflows_hook_reads_it(connection, expected):
     assert webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK_PAY_CO": stated}, "Pay & Co") == channel
     assert webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK": stated}, "Pay & Co") is None
     assert webhook_from_environment({}) is None
+    with pytest.raises(Refused, match=r"expected JSON such as \{\"conn_type\": \"slackwebhook\""):
+        webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK": f"slackwebhook://:{SECRET}@"})
 
 
 @pytest.mark.parametrize(
