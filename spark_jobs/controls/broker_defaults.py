@@ -17,14 +17,19 @@ from spark_jobs.frames.columns import certain, live_brokers
 CONTROL = "broker-defaults"
 
 
+def _recorded() -> Column:
+    """Do controllers record their min.insync.replicas as the cluster-wide one? With ELR on, if brokers have read no such value."""
+    stated = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
+    return certain("elr_on") & ~certain(stated)
+
+
 def _values(field: str, brokers_too: bool = True) -> Column:
     """The distinct values of live brokers and of the controllers that could be read."""
     read = F.filter("controllers", lambda c: c["configs_known"])
     if field == "min_isr":
         # With ELR on, a controller's static value becomes the cluster-wide one, or Kafka's default if its file states none.
         # Otherwise a controller without a value changes nothing. Nor does it if brokers have read a cluster-wide value.
-        stated = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
-        recorded = certain("elr_on") & ~certain(stated)
+        recorded = _recorded()
         read = F.filter(read, lambda c: c["min_isr_stated"] | recorded)
     values = F.concat(live_brokers()[field], read[field]) if brokers_too else read[field]
     return F.array_sort(F.array_distinct(F.array_compact(values)))
@@ -50,7 +55,10 @@ class _Defaults:
         self.auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
         self.few_replicas = F.array_min(self.replication_factors) < required.replication_factor
         self.too_many_replicas = certain(F.array_max(self.replication_factors) > required.most_replication_factor)
-        self.low_min_isr = F.array_min(self.min_isrs) < required.min_isr
+        # A recorded value overrides those in brokers' files.
+        in_force = F.when(_recorded() & (F.size("recorded_min_isr") == 1), F.element_at("recorded_min_isr", 1))
+        self.shown_min_isr = F.coalesce(in_force, F.array_min(self.min_isrs))
+        self.low_min_isr = self.shown_min_isr < required.min_isr
 
     @property
     def only_too_many_replicas(self) -> Column:
@@ -116,7 +124,7 @@ def _min_isr_evidence(required: _Required) -> dict[str, Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads a cluster's `brokers`, `controllers`, `unclean_default` and the columns of `inherited.by_cluster`."""
+    """Reads a cluster's `brokers`, `controllers`, `recorded_min_isr`, `unclean_default` and the columns of `inherited.by_cluster`."""
     required = _Required(plan)
     found = _Defaults(required)
     problems = found.problems(required)
@@ -126,7 +134,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         cause="configuration:cluster-default",
         observed={
             "default_replication_factor": found.shown_replication_factor,
-            "min_insync_replicas": F.array_min(found.min_isrs),
+            "min_insync_replicas": found.shown_min_isr,
             "auto_create_topics": found.auto_create,
             "unclean_leader_election": F.col("unclean_default"),
             "problems": problems,
