@@ -18,7 +18,10 @@ CONTROL = "broker-defaults"
 
 
 def _recorded() -> Column:
-    """Do controllers record their min.insync.replicas as the cluster-wide one? With ELR on, if brokers have read no such value."""
+    """Do controllers record their min.insync.replicas as the cluster-wide one?
+
+    They do so with ELR on, if brokers have read no such value.
+    """
     stated = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
     return certain("elr_on") & ~certain(stated)
 
@@ -124,7 +127,10 @@ def _min_isr_evidence(required: _Required) -> dict[str, Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads a cluster's `brokers`, `controllers`, `recorded_min_isr`, `unclean_default` and the columns of `inherited.by_cluster`."""
+    """Reads a cluster's `brokers`, `controllers`, `recorded_min_isr`, `unclean_default`.
+
+    And the columns of `inherited.by_cluster`.
+    """
     required = _Required(plan)
     found = _Defaults(required)
     problems = found.problems(required)
