@@ -16,8 +16,8 @@ from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, Step, advice
 
 CANCEL_HARMS = (
-    "Don't cancel the reassignment: without the replicas being added, too few live replicas are in sync, and the partition can"
-    " lose its leader or its writes."
+    "Don't cancel the reassignment: without the replicas being added, no live replica in sync is left to spare, and the"
+    " partition can lose its leader or its writes."
 )
 CANCEL = "Or cancel the reassignment, and so give up its new replicas: they count in the effective minimum already."
 CANCEL_FILE = (

@@ -311,8 +311,8 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
         )
     if harms:
         sentences.append(
-            f"Don't cancel the reassignment of {listed(harms)}: without the replicas being added, too few live replicas are in"
-            " sync, and the partition can lose its leader or its writes."
+            f"Don't cancel the reassignment of {listed(harms)}: without the replicas being added, no live replica in sync is left"
+            " to spare, and the partition can lose its leader or its writes."
         )
     if cancellable and not facts.before(2, 4):
         # --cancel deletes the throttles of all live brokers.
