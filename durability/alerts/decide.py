@@ -130,7 +130,8 @@ def _with(
     """The alerts with subjects that none of them has: in an alert that they continue, else in a new one."""
     for alert in alerts:
         if alert.state == OPEN and not alert.subjects & subjects:
-            moved = replace(alert, subjects=alert.subjects | fresh, revision=alert.revision + 1)
+            # What it was about before is gone. If that comes back on top of this, it is a second cause.
+            moved = replace(alert, subjects=fresh, revision=alert.revision + 1)
             return [moved if one is alert else one for one in alerts]
     for alert in alerts:
         # Brokers of a rack don't fail in the same second, so what is not paged yet may still grow.

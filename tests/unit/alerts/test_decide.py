@@ -84,6 +84,8 @@ def test_the_page_names_the_latest_reason_without_its_markup():
         ("1 1 . 2 2 . 3 3 . .", [(5, "broker:1 down"), (45, "clear")]),
         ("1 2 3 4 5 6 . .", []),  # each broker is down for less than two pulses
         ("3 3 3,4 3,4 4 4 . . .", [(5, THREE), (15, "broker:4 down"), (25, "clear"), (35, "clear")]),
+        ("1 1 2 2 1,2 1,2 . . .", [(5, "broker:1 down"), (25, "broker:1 down"), (35, "clear"), (35, "clear")]),
+        ("1 1 2 1 2 1 . .", [(5, "broker:1 down"), (35, "clear")]),
         ("3 3,4 3,4 . .", [(5, "broker:3 down, broker:4 down"), (20, "clear")]),
         ("3,4 3,4 4 3 . .", [(5, "broker:3 down, broker:4 down"), (25, "clear")]),
     ],
