@@ -162,7 +162,9 @@ def _seen(alert: Alert, problems: Sequence[Problem], pulse: ClusterPulse) -> Ale
     """The alert after a pulse of its cluster."""
     mine = [problem for problem in problems if problem.subjects & alert.subjects]
     late = alert.state == PENDING and pulse.moment - alert.pulsed > GAP
-    alert = replace(alert, pulsed=pulse.moment, team=pulse.team, tiers=() if late else alert.tiers)
+    # Whoever got the page gets the all-clear.
+    team = alert.team if alert.state == OPEN else pulse.team
+    alert = replace(alert, pulsed=pulse.moment, team=team, tiers=() if late else alert.tiers)
     if not mine:
         return _missed(alert, pulse)
     alert = replace(

@@ -66,6 +66,15 @@ def test_a_policy_that_stops_paging_does_not_say_that_an_unreadable_cluster_is_r
     assert "still can't be read" in messages.details(alert, CLEAR)
 
 
+def test_the_team_that_got_the_page_gets_the_all_clear():
+    alerts = []
+    for minute, team in ((0, "a"), (5, "b"), (10, "c"), (15, "c")):
+        moment = START + timedelta(minutes=minute)
+        problems = (problem("broker:1 down"),) if minute < 10 else ()
+        alerts = decide.advance(alerts, [ClusterPulse("eu", moment, team, problems)], ["eu"], moment)
+    assert [(alert.state, alert.team) for alert in alerts] == [("closed", "b")]
+
+
 def test_the_page_names_the_latest_reason_without_its_markup():
     alerts = Replay().line("! !").alerts
     moment = START + timedelta(minutes=10)
