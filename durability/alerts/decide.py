@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from durability.alerts.fleet import Shared, covered, shared
+from durability.alerts.fleet import Shared, covered, fleets, of_other_fleet, shared
 from durability.alerts.model import (
     CLOSED,
     DROPPED,
@@ -55,6 +55,7 @@ def advance(
     listed: Iterable[str],
     now: datetime,
     receiver: bool = True,
+    fleet: str | None = None,
 ) -> list[Alert]:
     """The alerts after a pulse, changed or not. A pulse that was already taken into account changes nothing.
 
@@ -62,15 +63,17 @@ def advance(
     pulses: of clusters, read or not.
     listed: all clusters that the pulse was to read.
     receiver: does anybody get an alert of the fleet? If not, clusters page by themselves.
+    fleet: its name in the lake, which fleets may share. Alerts of other fleets are left alone.
     """
     by_cluster: dict[str, list[Alert]] = {}
+    others: list[Alert] = []
     for alert in alerts:
-        by_cluster.setdefault(alert.cluster, []).append(alert)
+        (others if of_other_fleet(alert, fleet) else by_cluster.setdefault(alert.cluster, [])).append(alert)
     named = set(listed)
     young = [pulse for pulse in pulses if now - pulse.moment <= TOO_OLD]
     if young:
         every = [alert for found in by_cluster.values() for alert in found]
-        of_fleet = shared(every, young, len(named), receiver)
+        of_fleet = shared(every, young, len(named), receiver, fleet)
         by_cluster[FLEET] = _of_fleet(by_cluster.get(FLEET, []), of_fleet)
         young = [covered(pulse, of_fleet) for pulse in young]
     for pulse in young:
@@ -79,9 +82,10 @@ def advance(
         if seen is None or pulse.moment > seen:
             by_cluster[pulse.cluster] = _of_cluster(before, pulse)
     named.add(FLEET)
-    return [
+    mine = [
         alert if alert.cluster in named else _unlisted(alert, now) for found in by_cluster.values() for alert in found
     ]
+    return [*mine, *(_unlisted(alert, now) for alert in others)]
 
 
 def _unlisted(alert: Alert, now: datetime) -> Alert:
@@ -140,7 +144,7 @@ def _with(
     texts = _texts([problem for problem in problems if problem.subjects & fresh], fresh)
     cause = ", ".join(texts)
     made = Alert(
-        key=key_of(pulse.cluster, category, cause, pulse.moment),
+        key=key_of(pulse.cluster, category, ", ".join([*texts, *fleets(fresh)]), pulse.moment),
         cluster=pulse.cluster,
         category=category,
         cause=cause,

@@ -23,6 +23,8 @@ LOST_TOGETHER = 2
 EXAMPLES = 3
 CLUSTERS, AUDITOR = "clusters", "auditor"
 """Subjects of the two alerts."""
+NAMED = "fleet:"
+"""Begins another subject, with the fleet's name: several fleets may share a lake."""
 TEXTS = {CLUSTERS: "many clusters not read", AUDITOR: "collect task lost"}
 
 
@@ -38,9 +40,22 @@ class Shared:
     covered: frozenset[str]
 
 
-def shared(alerts: Sequence[Alert], pulses: Sequence[ClusterPulse], listed: int, receiver: bool) -> Shared:
-    """alerts: earlier ones. pulses: of one run, at least one. listed: how many clusters it was to read.
+def fleets(subjects: Iterable[str]) -> list[str]:
+    """The subjects that name a fleet."""
+    return sorted(subject for subject in subjects if subject.startswith(NAMED))
 
+
+def of_other_fleet(alert: Alert, fleet: str | None) -> bool:
+    """Is it an alert of another fleet in the same lake? One of an earlier version names no fleet."""
+    return alert.cluster == FLEET and fleets(alert.subjects) not in ([], [f"{NAMED}{fleet}"])
+
+
+def shared(
+    alerts: Sequence[Alert], pulses: Sequence[ClusterPulse], listed: int, receiver: bool, fleet: str | None = None
+) -> Shared:
+    """alerts: earlier ones, none of another fleet. pulses: of one run, at least one. listed: how many clusters it was to read.
+
+    fleet: the name of the fleet in the lake; None if it has none.
     receiver: does anybody get an alert of the fleet? If not, only one that is open goes on, and clusters page by themselves.
     """
     moment = max(pulse.moment for pulse in pulses)
@@ -55,6 +70,8 @@ def shared(alerts: Sequence[Alert], pulses: Sequence[ClusterPulse], listed: int,
     lost = [pulse for pulse in alone if pulse.lost]
     tracked = {subject for alert in earlier if alert.tracked for subject in alert.subjects}
     opened = {subject for alert in earlier if alert.state == OPEN for subject in alert.subjects}
+    # An alert of an earlier version, or from before the fleet had a name, goes on without it.
+    unnamed = {subject for a in earlier if a.tracked and not fleets(a.subjects) for subject in a.subjects}
     share = STAY if CLUSTERS in tracked else ENTER
     going_on = CLUSTERS in opened
     many = len(alone) >= MANY or (going_on and bool(alone))
@@ -63,7 +80,12 @@ def shared(alerts: Sequence[Alert], pulses: Sequence[ClusterPulse], listed: int,
     together = len(lost) >= LOST_TOGETHER and (AUDITOR in opened or (receiver and not wide))
     found = {CLUSTERS: unread if wide else [], AUDITOR: lost if together else []}
     made = {
-        subject: ClusterPulse(FLEET, moment, problems=tuple(_problems(subject, of, alone, listed)), unread=bool(of))
+        subject: ClusterPulse(
+            FLEET,
+            moment,
+            problems=tuple(_problems(subject, of, alone, listed, None if subject in unnamed else fleet)),
+            unread=bool(of),
+        )
         for subject, of in found.items()
     }
     return Shared(made, frozenset(pulse.cluster for pulse in (alone if wide else lost if together else ())))
@@ -75,7 +97,7 @@ def covered(pulse: ClusterPulse, of: Shared) -> ClusterPulse:
 
 
 def _problems(
-    subject: str, unread: Sequence[ClusterPulse], alone: Iterable[ClusterPulse], listed: int
+    subject: str, unread: Sequence[ClusterPulse], alone: Iterable[ClusterPulse], listed: int, fleet: str | None
 ) -> Iterator[Problem]:
     """One problem for each tier that pages for one of the clusters without an alert of its own."""
     names = {pulse.cluster for pulse in unread}
@@ -84,6 +106,6 @@ def _problems(
     reason = min(reasons, key=lambda text: (-reasons[text], text)) if reasons else None
     examples = tuple(sorted(names)[:EXAMPLES])
     for after, tier in sorted(tiers):
-        cause = Cause(TEXTS[subject], frozenset({subject}))
+        cause = Cause(TEXTS[subject], frozenset({subject} if fleet is None else {subject, f"{NAMED}{fleet}"}))
         yield Problem(UNREADABLE, tier, after, (cause,), 0, 0, examples, reason, clusters=len(names), listed=listed)
         examples = ()

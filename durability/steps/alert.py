@@ -52,7 +52,9 @@ def alert(
     if plan:
         pulses = observe(lake, plan, load_policy(settings.policy))
         listed = [part.cluster for part in plan.snapshots]
-        alerts = decide.advance(alerts, pulses, listed, clock(), receiver=bool(list(channels_of(None))))
+        alerts = decide.advance(
+            alerts, pulses, listed, clock(), receiver=bool(list(channels_of(None))), fleet=settings.fleet
+        )
     channels = {team: list(channels_of(team)) for team in {one.team for one in alerts}}
 
     def remember(changed: Iterable[Alert]) -> None:

@@ -8,7 +8,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from urllib.parse import urlsplit
 from durability.addresses import is_loopback
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
-from durability.policy import fleet_name, load_clusters, load_policy
+from durability.policy import load_clusters, load_policy
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary, counted
 
@@ -179,11 +178,7 @@ def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findi
 
 def _owed(settings: Settings, team: str | None) -> str:
     """The name under which the lake records that a digest of the fleet, or of a team in it, could not be sent."""
-    fleet = None
-    # A wrong clusters file is reported elsewhere.
-    with suppress(AuditError):
-        fleet = fleet_name(settings.clusters) if settings.clusters and not settings.topology else None
-    return hashlib.sha256(json.dumps([fleet, team]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([settings.fleet, team]).encode()).hexdigest()
 
 
 def _owe(settings: Settings, name: str, log: Any) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from durability.errors import AuditError
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -59,6 +62,16 @@ class Settings:
         named = {name: value for name, value in vars(self).items() if name not in ("ad_hoc", "scratch")}
         stated = {name: None if value is None else str(value) for name, value in named.items()}
         return {name: value for name, value in stated.items() if name != "framework" or value}
+
+    @property
+    def fleet(self) -> str | None:
+        """The name of the fleet in the lake, which several fleets may share; None for documents or a wrong clusters file."""
+        from durability.policy import fleet_name
+
+        # A wrong clusters file is reported elsewhere.
+        with suppress(AuditError):
+            return fleet_name(self.clusters) if self.clusters and not self.topology else None
+        return None
 
     def open_lake(self) -> Lake:
         """The lake. Raises Refused or Unreachable if its address can't be used."""

@@ -118,6 +118,41 @@ def test_the_page_goes_on_while_a_quarter_is_unread_even_if_that_is_less_than_fi
     assert run.said == [(5, "page", [FLEET])]
 
 
+def test_two_fleets_in_one_lake_have_alerts_of_their_own():
+    alerts = []
+
+    def pulse(minute, fleet, names, unread):
+        nonlocal alerts
+        moment = START + timedelta(minutes=minute)
+        cause = Cause("not read", frozenset({"cluster"}))
+        problem = Problem(UNREADABLE, "critical", AFTER, (cause,), 0, 0)
+        pulses = [ClusterPulse(n, moment, "pay", (problem,) if unread else (), unread=unread) for n in names]
+        alerts = decide.advance(alerts, pulses, names, moment + timedelta(seconds=30), fleet=fleet)
+
+    for minute in (0, 5, 10):
+        pulse(minute, "a", NAMES[:10], True)
+        pulse(minute, "b", NAMES[10:], minute == 10)
+        pulse(minute + 2, "b", NAMES[10:], minute == 10)
+    pulse(17, "b", NAMES[10:], True)
+    of_fleets = [alert for alert in alerts if alert.cluster == FLEET]
+    assert [(alert.state, alert.clusters) for alert in of_fleets] == [(OPEN, 10), (OPEN, 10)]
+    assert len({alert.key for alert in of_fleets}) == 2 and len(alerts) == 2
+    for minute in (20, 25, 30):
+        pulse(minute, "a", NAMES[:10], False)
+    assert sorted(alert.state for alert in alerts) == ["closed", OPEN]
+
+
+def test_an_alert_from_before_fleets_had_names_goes_on():
+    run = Fleet()
+    run.pulse(*NAMES)
+    run.pulse(*NAMES)
+    moment = START + timedelta(minutes=10)
+    problem = Problem(UNREADABLE, "critical", AFTER, (Cause("not read", frozenset({"cluster"})),), 0, 0)
+    pulses = [ClusterPulse(n, moment, "pay", (problem,), unread=True) for n in NAMES]
+    (one,) = decide.advance(run.alerts, pulses, NAMES, moment, fleet="a")
+    assert (one.key, one.state, one.pulsed) == (run.one().key, OPEN, moment)
+
+
 def test_clusters_of_a_lost_worker_are_one_page_that_blames_the_auditor():
     run = Fleet()
     for _ in range(3):

@@ -6,8 +6,8 @@ import json
 import logging
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -16,6 +16,7 @@ from durability.errors import AuditError, Refused, Unreachable
 from durability.plan.plan import PolicyPart
 from durability.report.text import slack
 from durability.steps.notify import Webhook, notify, webhook_from_environment
+from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 from tests.support.report_cases import SHA, finding, snapshot, written
 
@@ -25,9 +26,22 @@ SECRET = "T0/B0/hunter2"
 SHIPPED = Path(__file__).parents[3] / "policies" / "policy.yaml"
 
 
-def of(lake, policy=SHIPPED) -> SimpleNamespace:
+@dataclass
+class Run:
     """Settings of a run."""
-    return SimpleNamespace(open_lake=lambda: lake, policy=policy, clusters=None, topology=None)
+
+    lake: object
+    policy: Path
+    clusters: Path | None = None
+    topology: Path | None = None
+    fleet = Settings.fleet
+
+    def open_lake(self):
+        return self.lake
+
+
+def of(lake, policy=SHIPPED) -> Run:
+    return Run(lake, policy)
 
 
 def fleet(url: str, **more):
@@ -280,7 +294,8 @@ from types import SimpleNamespace
 sys.modules["slack_sdk"] = sys.modules["slack_sdk.webhook"] = None
 from durability.steps.notify import Webhook, notify
 from durability.steps.summary import StepSummary
-settings = SimpleNamespace(open_lake=lambda: None, policy=pathlib.Path({str(SHIPPED)!r}), clusters=None, topology=None)
+policy = pathlib.Path({str(SHIPPED)!r})
+settings = SimpleNamespace(open_lake=lambda: None, policy=policy, clusters=None, topology=None, fleet=None)
 for channel in (None, Webhook("https://chat.example/x")):
     summary = StepSummary()
     notify(settings, pathlib.Path("findings.json"), lambda team: channel, logging.getLogger(), summary)
