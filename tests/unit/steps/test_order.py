@@ -43,7 +43,7 @@ def run(lake, tmp_path, monkeypatch):
     )
     inputs = dict.fromkeys(("policy", "waivers", "clusters", "topology", "framework"))
     inputs["policy"] = Path(__file__).parents[3] / "policies" / "policy.yaml"
-    settings = SimpleNamespace(open_lake=lambda: lake, out=tmp_path / "out", **inputs)
+    settings = SimpleNamespace(open_lake=lambda: lake, fleet=None, out=tmp_path / "out", **inputs)
     return lambda: audit.run(settings, services)
 
 
