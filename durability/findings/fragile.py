@@ -1,6 +1,6 @@
 """The partitions of each cluster that a restart of a broker takes offline, or whose acks=all writes it stops.
 
-And the broker that all lagging replicas of a cluster have in common. It takes the same scan of the partitions.
+The same scan finds the broker that all lagging replicas of a cluster have in common.
 """
 
 from __future__ import annotations

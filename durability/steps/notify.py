@@ -137,7 +137,7 @@ def _tell(
             return None
         if time.monotonic() >= until:
             raise AuditError("other channels took all the time of this step")
-        return _send(settings.open_lake(), read(), team, channel, findings, owed, log)
+        return _send(settings, read(), team, channel, findings, owed, log)
     except ModuleNotFoundError as error:
         log.error("%s could not be sent: %s isn't installed; it comes with the extra 'airflow'", whose, error.name)
     except Exception as error:
@@ -146,10 +146,13 @@ def _tell(
     return FAILED
 
 
-def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findings: Path, owed: str, log: Any) -> str:
+def _send(
+    settings: Settings, digests: Digests, team: str | None, channel: Webhook, findings: Path, owed: str, log: Any
+) -> str:
     """Send one digest, unless it was sent before or has no news. Returns what happened. owed: the name of `_owed`."""
     from durability.report.text import digest, slack
 
+    lake = settings.open_lake()
     late = lake.is_owed(owed)
     if not channel.unchanged and not digests.has_news(team) and not late:
         return "nothing changed"
@@ -160,7 +163,7 @@ def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findi
         return "sent before"
     if digests.has_news(team) and not late:
         # A step that is killed while it sends leaves it owed.
-        lake.remember_owed(owed, True)
+        _owe(settings, owed, log)
     slack.send(channel.url, digest.after_a_failure(message) if late else message)
     said = "sent"
     try:

@@ -87,7 +87,7 @@ def lost(settings: Settings, snapshot: Mapping[str, Any], asked: Sequence[Item],
 
 
 def check_staged(settings: Settings, gated: Gated, cluster: str | None, asked: Sequence[Item], label: str) -> None:
-    """Refused, as `chosen` and `lost` refuse it, before the snapshots are committed. A rejected snapshot is no matter of this."""
+    """Refused, as `chosen` and `lost` refuse it, before the snapshots are committed. A rejected snapshot is refused later."""
     from durability.lake.tables import BROKERS, CONTROLLERS
     from durability.plan import lose
 

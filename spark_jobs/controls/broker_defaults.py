@@ -127,9 +127,9 @@ def _min_isr_evidence(required: _Required) -> dict[str, Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads a cluster's `brokers`, `controllers`, `recorded_min_isr`, `unclean_default`.
+    """Reads a cluster's `brokers`, `controllers`, `recorded_min_isr` and `unclean_default`.
 
-    And the columns of `inherited.by_cluster`.
+    It also reads the columns of `inherited.by_cluster`.
     """
     required = _Required(plan)
     found = _Defaults(required)

@@ -368,9 +368,8 @@ def of_brokers(judged: DataFrame) -> DataFrame:
 
     - `missing_racks`: the lost racks with replicas out of sync, or with any replica of an offline partition.
     - `mixed_releases`: some brokers cap min.insync.replicas and some don't.
-    - `awaited_dead`: the dead brokers that a reassignment waits for. A replica that stays after the reassignment is out of sync
-      there. KRaft completes the reassignment only when all such replicas are in sync (KAFKA-19975). Without a leader nothing is
-      copied: then it waits for the ISR, too.
+    - `awaited_dead`: the dead brokers that a reassignment waits for. KRaft completes it only when all replicas that stay are in
+      sync (KAFKA-19975). Without a leader nothing is copied: then it waits for the ISR, too.
     - `replicas_down`: the dead brokers.
     """
     missing = F.filter(

@@ -251,6 +251,15 @@ def test_digests_for_which_no_time_is_left_are_sent_by_the_next_run(lake, tmp_pa
     assert run(webhook) == "2 digests: sent; sent" and len(sent) == 2
 
 
+def test_a_digest_is_sent_though_the_lake_can_not_remember_that_it_is_owed(lake, tmp_path, monkeypatch, caplog):
+    written([finding("orders", "replication-factor", change="new")], tmp_path)
+    monkeypatch.setattr(lake, "remember_owed", Mock(side_effect=Unreachable("the bucket is full")))
+    monkeypatch.setattr(slack, "send", lambda *_: None)
+    summary = StepSummary()
+    notify(of(lake), tmp_path / "findings.json", fleet("https://chat.example/x"), logging.getLogger("t"), summary)
+    assert summary.text == "sent" and "the bucket is full" in caplog.text
+
+
 def test_a_digest_is_owed_while_it_is_sent(lake, tmp_path, monkeypatch):
     """The step may be killed then."""
     written([finding("orders", "replication-factor", change="new")], tmp_path)
