@@ -338,6 +338,12 @@ def _cancel(evidence: Mapping[str, Any], facts: ClusterFacts, shown: bool) -> Re
 def isr_racks(finding: Finding) -> Remedy:
     """The remedy for an ISR in too few racks: move replicas, or bring them back in sync."""
     evidence = finding["evidence"]
+    if (there := evidence["racks_at_most"]) is not None:
+        where = "" if finding["cause"] == "configuration:topic" else " of the brokers"
+        wanted = finding["required"]["min_insync_racks"]
+        return advice(
+            f"Add racks ({wanted} required, the cluster has {there}), or set min.insync.racks{where} to {there} or less"
+        )
     return (
         target.place(finding)
         if evidence["by_placement"]

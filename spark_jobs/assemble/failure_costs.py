@@ -86,7 +86,7 @@ class Losses:
 
     def _judged_alone(self, facts: DataFrame, topics: DataFrame) -> DataFrame:
         """OF_PARTITION and FOUND of partitions that no pattern describes."""
-        unclean = topics.select("cluster", "topic", "unclean")
+        unclean = topics.select("cluster", "topic", "elects_unclean")
         numbers = self.topics.select("cluster", "topic", "tid")
         joined = facts.join(F.broadcast(unclean), ["cluster", "topic"]).join(F.broadcast(numbers), ["cluster", "topic"])
         codes = F.transform("replicas", patterns.code)

@@ -44,7 +44,7 @@ def of_snapshots(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
     topics, clusters = facts_of(read, plan)
     attempts = [str(s.attempt_id) for s in plan.judged]
     rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
-    of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
+    of_topics = topics.select("cluster", "topic", "elects_unclean", "tier", "internal", "captured_at", "snapshot_id")
     joined = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"])
     return joined.localCheckpoint(), clusters
 
@@ -139,7 +139,7 @@ def _in_both(least: DataFrame, most: DataFrame, same_nodes: bool) -> DataFrame:
 def _of_base() -> list[Column | str]:
     """Columns of a partition that don't depend on the view."""
     return [
-        *("captured_at", "snapshot_id", "tier", "internal", "quorum", "unclean", "elr_on"),
+        *("captured_at", "snapshot_id", "tier", "internal", "quorum", "elects_unclean", "elr_on"),
         *(column.alias(name) for name, column in losses.data().items()),
         losses.deletable().alias("deletable"),
         (F.size(F.array_intersect("listed_isr", "lost")) > 0).alias("stalls"),
@@ -166,7 +166,7 @@ def _rows(partition: DataFrame) -> DataFrame:
         "deleted": F.col("deleted"),
         "at_risk_structural": F.col("all_lost"),
         "data_worst": worst,
-        "availability_worst": worst & ~F.col("unclean"),
+        "availability_worst": worst & ~F.col("elects_unclean"),
         "stalls": F.col("stalls"),
         "leader_lost": certain(F.col("leader_lost")),
         "back_with": F.when(F.col("now_answer") == NO_LEADER, F.col("sure")),

@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.controls import replica_rack_spread
+from spark_jobs.controls import min_insync_racks_valid, replica_rack_spread
 from spark_jobs.frames import base, reassignment, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
@@ -98,7 +98,11 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
     category = F.when(base.outcome_of(CONTROL) == base.FAIL, F.when(under, UNDER).otherwise(AT))
     missing = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
     racks_at_most = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
-    placement = F.coalesce(base.not_feasible(RULE.required, racks_at_most), replica_rack_spread.placement_cause())
+    infeasible = base.not_feasible(RULE.required, racks_at_most)
+    # Brokers without a rack may be in further racks, so their racks are set first.
+    by_setting = infeasible.isNotNull() & ~min_insync_racks_valid.by_tier() & (F.size("unracked_brokers") == 0)
+    wrong = F.when(by_setting, min_insync_racks_valid.source()).otherwise(infeasible)
+    placement = F.coalesce(wrong, replica_rack_spread.placement_cause())
     by_category = F.struct(under_ids.alias(UNDER), at_ids.alias(AT))
     yield base.verdict(
         CONTROL,
@@ -115,6 +119,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "racks": F.col(NAMES),
             "errors": F.col("isr_rack_spread_errors"),
             "by_placement": by_placement,
+            "racks_at_most": F.when(by_placement & by_setting, racks_at_most),
             "missing": missing,
             "leaving": F.col("isr_rack_spread_leaving"),
             "target": F.col(target.TARGET),

@@ -45,7 +45,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             .otherwise(F.col("unclean_default_source")),
         },
         required={"unclean_leader_election": F.col("required")["unclean_leader_election"]},
-        evidence={"own": own},
+        evidence={"own": own, "ignored": F.col("ignores_unclean")},
     )
 
 

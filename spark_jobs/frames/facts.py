@@ -27,6 +27,8 @@ Read = Callable[[str], DataFrame]
 MIN_ISR = "min.insync.replicas"
 MIN_RACKS = "min.insync.racks"
 UNCLEAN = "unclean.leader.election.enable"
+FIRST_UNCLEAN_KRAFT = 3009
+"""The first release whose KRaft controllers elect unclean leaders by themselves (KAFKA-12670)."""
 DEFAULT_RF = "default.replication.factor"
 AUTO_CREATE = "auto.create.topics.enable"
 BROKER_THROTTLES = (
@@ -201,7 +203,8 @@ def clusters(read: Read) -> DataFrame:
             & F.forall(live_brokers(), lambda b: b["unclean_by_default"]),
         }
     )
-    return quorum.with_voters(with_facts.withColumn("lost_racks", _lost_racks()))
+    ignores_unclean = certain((F.col("quorum_mode") == "kraft") & (F.col("release") < FIRST_UNCLEAN_KRAFT))
+    return quorum.with_voters(with_facts.withColumns({"lost_racks": _lost_racks(), "ignores_unclean": ignores_unclean}))
 
 
 def _with_features(broker: Column) -> Column:
@@ -322,7 +325,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
     of_cluster = clusters.select(
         *("cluster", "captured_at", "snapshot_id", "provider", "unclean_default", "elr_on", "racks", "unknown_racks"),
         *("unracked_brokers", "rack_layout", "brokers_known", "unclean_by_default", "default_rf"),
-        "unclean_default_source",
+        *("unclean_default_source", "ignores_unclean"),
         F.size("brokers").alias("broker_count"),
         F.array_max(F.col("brokers")["min_racks"]).alias("cluster_min_racks"),
         min_racks_known.alias("cluster_min_racks_known"),
@@ -343,6 +346,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
                 "provider": F.coalesce(platform, "provider"),
                 "has_observers": F.col("own_observers") | (F.col("inherits_observers") & F.col("default_observers")),
                 "unclean": F.when(F.col("unclean_readable"), F.coalesce("own_unclean", "unclean_default")),
+                "elects_unclean": F.when(F.col("ignores_unclean"), False).otherwise(F.col("unclean")),
                 "min_racks_configured": configured,
                 "min_racks_known": F.col("own_min_racks_known")
                 & (F.col("own_min_racks").isNotNull() | inherited_known),

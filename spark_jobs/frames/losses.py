@@ -4,8 +4,8 @@ A loss is applied to the facts of partitions: the lost brokers are down, the con
 that judge partitions as they are (`spark_jobs.frames.partitions`) then judge the result. Source: ReplicationControlManager and
 PartitionChangeBuilder of Kafka 4.0, KIP-966.
 
-The functions read the columns of `partitions.facts`, and four more: `lost`, the ids of the lost brokers; `unclean`, may a
-replica that isn't in sync become leader; `quorum_before` and `quorum_kept`, do the controllers have a majority before the loss
+The functions read the columns of `partitions.facts`, and four more: `lost`, the ids of the lost brokers;
+`elects_unclean`, may a replica that isn't in sync become leader; `quorum_before` and `quorum_kept`, do the controllers have a majority before the loss
 and after it, NULL if that is unknown.
 """
 
@@ -98,7 +98,7 @@ def deletable() -> Column:
     live_sure = F.array_intersect(_sure_or_null(), live)
     leads_on = F.when(F.exists(F.array_intersect("listed_isr", live), lambda id: ~_is_lost(id)), False)
     behind = F.size(F.array_except(live, _sure_or_null())) > 0
-    elected = F.col("unclean") & (F.size(live_sure) > 0) & F.forall(live_sure, _is_lost) & behind
+    elected = F.col("elects_unclean") & (F.size(live_sure) > 0) & F.forall(live_sure, _is_lost) & behind
     return F.coalesce(_spared(), leads_on, elected)
 
 
@@ -175,7 +175,7 @@ def _elected() -> Column:
     isr, elr, replicas = F.col("isr"), F.col("elr"), F.col("replicas")
     unknown = struct({"leader": F.lit(None).cast("int"), "alone": F.lit(False), "known": F.lit(False)})
     nobody = struct({"leader": F.lit(None).cast("int"), "alone": F.lit(False), "known": F.lit(True)})
-    eligible, unclean = F.col("elr_on"), F.col("unclean")
+    eligible, unclean = F.col("elr_on"), F.col("elects_unclean")
     return (
         F.when(first(isr, "alive").isNotNull(), choice(first(isr, "alive"), alone=False))
         .when(isr.isNull() | first(isr, "maybe").isNotNull(), unknown)

@@ -35,7 +35,7 @@ def broken(
     alike: some columns of the key. Rows that are equal in them differ in `places` alone, so their losses are judged together.
     planned: makes a frame's plan, if that gains time (`spark_jobs.scale.planned`).
 
-    facts: `partitions.facts` with `unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
+    facts: `partitions.facts` with `elects_unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
         its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`), of
         its rack (`of_rack`), and of its rack with the nodes of unknown racks (`of_rack_with`). `elsewhere`: the quorums that are
         possible after the loss of some rack of the cluster with the nodes of unknown racks, a bit each (`possible_after`).
@@ -86,7 +86,9 @@ def _answers(facts: DataFrame, key: tuple[str, ...], prepared: Callable[[DataFra
     each, is_nothing = (*key, "number"), F.col("number") == 0
     placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure("listed_isr")).alias("sure")
     data = (column.alias(name) for name, column in losses.data().items())
-    harm = with_loss.select(*each, "unclean", loss_views.lost_replicas().alias("lost_replicas"), sure, placed, *data)
+    harm = with_loss.select(
+        *each, "elects_unclean", loss_views.lost_replicas().alias("lost_replicas"), sure, placed, *data
+    )
     # What holds before a loss is judged once.
     of_now = F.when(is_nothing, loss_views.BEFORE).otherwise(loss_views.NOW)
     views = F.concat(F.array(of_now), loss_views.placements())
@@ -185,7 +187,7 @@ def _conditions(one: Column) -> dict[str, Column]:
         "structural_availability": (one["structural"] == NO_LEADER) & (placed != NO_LEADER),
         "structural_writes": (one["structural"] != NO_ERROR) & (placed == NO_ERROR),
         "worst_data": worst,
-        "worst_availability": worst & ~one["unclean"],
+        "worst_availability": worst & ~one["elects_unclean"],
     }
 
 

@@ -28,7 +28,7 @@ BY_ID = 1_000_000
 """Broker ids below this are looked up by place in an array."""
 OF_KIND = ("live", "caps", "min_isr", "min_isr_source")
 """What rules for losses read of a broker."""
-SETTINGS = ("min_isr_readable", "own_min_isr", "own_min_isr_source", "has_observers", "elr_on", "unclean")
+SETTINGS = ("min_isr_readable", "own_min_isr", "own_min_isr_source", "has_observers", "elr_on", "elects_unclean")
 OF_CLUSTER = ("recorded_min_isr", "reassignments_known", "quorum_before")
 MEMBERS = ("isr", "elr", "adding", "removing")
 PLACED = ("states", "racks", "quorums", "members")
@@ -298,7 +298,7 @@ def facts_of(patterns: DataFrame, topics: DataFrame, kinds: DataFrame, like: Dat
     present = [name for name in like.columns if name in with_facts.columns]
     places = F.transform("replicas", _place).alias("places")
     return with_facts.select(
-        *(k for k in KEY if k not in present), *present, "unclean", "quorum_before", places, *absent
+        *(k for k in KEY if k not in present), *present, "elects_unclean", "quorum_before", places, *absent
     )
 
 

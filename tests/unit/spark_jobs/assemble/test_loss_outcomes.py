@@ -185,6 +185,15 @@ def small(name, table, brokers=BROKERS, **parts):
     return document(table, cluster=name, brokers=brokers, **parts)
 
 
+UNCLEAN = [
+    small(
+        f"unclean-{version}",
+        "topic leader replicas isr min\norders 1 1,2 1 1",
+        version=version,
+        configs={"orders": {"unclean.leader.election.enable": "true"}},
+    )
+    for version in ("3.8", "3.9")
+]
 KNOWN = [
     lost(small("no-quorum", NO_QUORUM), [1], [101, 102]),
     lost(
@@ -211,7 +220,17 @@ KNOWN = [
         [1],
     ),
     *(lost(made, [1]) for made in WAITING),
+    *(lost(made, [1]) for made in UNCLEAN),
 ]
+
+
+def test_kraft_controllers_elect_unclean_leaders_since_39(known):
+    """Source: ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic, which returned false until then."""
+    found = {version: known[f"unclean-{version}"]["orders"] for version in ("3.8", "3.9")}
+    assert {v: (r["now"], r["leader_after"], r["deleted"]) for v, r in found.items()} == {
+        "3.8": ("LEADER_NOT_AVAILABLE", None, False),
+        "3.9": ("NONE", 2, True),
+    }
 
 
 def test_without_a_quorum_nothing_changes_but_what_the_lost_brokers_serve(known):
