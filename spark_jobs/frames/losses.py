@@ -5,8 +5,8 @@ that judge partitions as they are (`spark_jobs.frames.partitions`) then judge th
 PartitionChangeBuilder of Kafka 4.0, KIP-966.
 
 The functions read the columns of `partitions.facts`, and four more: `lost`, the ids of the lost brokers;
-`elects_unclean`, may a replica that isn't in sync become leader; `quorum_before` and `quorum_kept`, do the controllers have a majority before the loss
-and after it, NULL if that is unknown.
+`elects_unclean`, may a replica that isn't in sync become leader; `quorum_before` and `quorum_kept`, do the controllers have a
+majority before the loss and after it, NULL if that is unknown.
 """
 
 from pyspark.sql import Column, DataFrame
