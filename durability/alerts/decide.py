@@ -5,6 +5,8 @@
   changes nothing. After two in a row, it starts again.
 - A cause that comes on top of an open alert is an alert of its own. A cause that comes when that of an open alert is gone
   continues that alert: a rolling restart is one alert.
+- A cause that comes in the next pulse when that of an alert not yet paged is gone confirms nothing: a fast rolling restart does
+  not page. Brokers that fail in turn page when the first of them fails again.
 - The all-clear needs CONFIRMED pulses in a row without it, and as much time as the tier's delay. If more partitions are unknown
   than at first sight, the pulse confirms nothing.
 - A cluster that a pulse could not read keeps its alerts as they are. That it can't be read is an alert of its own, by the same
@@ -141,6 +143,10 @@ def _with(
         # Brokers of a rack don't fail in the same second, so what is not paged yet may still grow.
         if alert.state == PENDING and alert.subjects & subjects:
             return [replace(one, subjects=one.subjects | fresh) if one is alert else one for one in alerts]
+    for alert in alerts:
+        if alert.state == PENDING and category in PAGING and not alert.clean:
+            moved = replace(alert, subjects=alert.subjects | fresh, tiers=())
+            return [moved if one is alert else one for one in alerts]
     texts = _texts([problem for problem in problems if problem.subjects & fresh], fresh)
     cause = ", ".join(texts)
     made = Alert(

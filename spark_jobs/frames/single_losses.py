@@ -35,10 +35,11 @@ def broken(
     alike: some columns of the key. Rows that are equal in them differ in `places` alone, so their losses are judged together.
     planned: makes a frame's plan, if that gains time (`spark_jobs.scale.planned`).
 
-    facts: `partitions.facts` with `elects_unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica
-        in its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`),
-        of its rack (`of_rack`), and of its rack with the nodes of unknown racks (`of_rack_with`). `elsewhere`: the quorums that are
-        possible after the loss of some rack of the cluster with the nodes of unknown racks, a bit each (`possible_after`).
+    facts: `partitions.facts` with `elects_unclean`, and `places`, per replica: its number from 1 (`id`), that of the first
+        replica in its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker
+        (`own`), of its rack (`of_rack`), and of its rack with the nodes of unknown racks (`of_rack_with`). `elsewhere`: the
+        quorums that are possible after the loss of some rack of the cluster with the nodes of unknown racks, a bit each
+        (`possible_after`).
 
     - `losses`: array<struct<rack, place, breaks, kept, unsure, anywhere>>, for each loss that breaks something or may. place: the
       number of the broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS. kept:

@@ -92,6 +92,9 @@ def test_the_page_names_the_latest_reason_without_its_markup():
         ("1 1 1 2 2 2 3 3 3 . .", [(5, "broker:1 down"), (50, "clear")]),  # a rolling restart, slow
         ("1 1 . 2 2 . 3 3 . .", [(5, "broker:1 down"), (45, "clear")]),
         ("1 2 3 4 5 6 . .", []),  # each broker is down for less than two pulses
+        ("1 2 3 1 2 3 . .", [(15, "broker:1 down"), (35, "clear")]),  # they crash in turn
+        ("1 2 2 . .", [(10, "broker:2 down"), (20, "clear")]),
+        ("1 . 2 1 . .", []),
         ("3 3 3,4 3,4 4 4 . . .", [(5, THREE), (15, "broker:4 down"), (25, "clear"), (35, "clear")]),
         ("1 1 2 2 1,2 1,2 . . .", [(5, "broker:1 down"), (25, "broker:1 down"), (35, "clear"), (35, "clear")]),
         ("1 1 2 1 2 1 . .", [(5, "broker:1 down"), (35, "clear")]),
