@@ -521,10 +521,15 @@ def check_chain(folder: Path, keys: list[bytes] | None, after: str | None, head:
     for before, run in zip([None, *runs], runs):  # noqa: B905  # Python 3.8
         _check_link(run, before, after)
     if head is not None and (not runs or runs[-1].sha256 != head):
-        others.wrong(
-            "chain broken", f"no last run has the manifest {head}; runs are missing at the end, or were changed"
-        )
+        others.wrong("chain broken", _wrong_head(runs, head))
     return [*runs, others] if others.problems or others.notes else runs
+
+
+def _wrong_head(runs: list[Run], head: str) -> str:
+    for place, run in enumerate(runs):
+        if run.sha256 == head:
+            return f"the manifest {head} is that of {run.name}, and {len(runs) - place - 1} newer runs follow it"
+    return f"no last run has the manifest {head}; runs are missing at the end, or were changed"
 
 
 def _check_link(run: Run, before: Run | None, after: str | None) -> None:

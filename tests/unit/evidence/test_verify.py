@@ -363,6 +363,8 @@ def test_runs_that_are_missing_are_named(out):
     manifest = verify.check_run(first).sha256
     head = ("--head", third.sha256)
     assert verified(out / "evidence", *head)[0] == 0
+    status, said = verified(out / "evidence", "--head", manifest)
+    assert status == 1 and f"is that of {first.name}, and 2 newer runs follow it" in said
     shutil.move(second, out / "second")
     status, said = verified(out / "evidence")
     assert status == 1 and f"a run is missing between {first.name} and this one" in said
