@@ -64,6 +64,8 @@ class _Collection:
         reading, _ = await self.wire.gather([partial(self._from_brokers, metadata), self._quorum])
         await self.voters.ask_voters()
         if reading is not None:
+            if reading.reassignments_error and self.wire.controllers:
+                await topics.add_reassignments(self.wire, reading)
             await self._until_fenced()
             await self._reread(reading)
         await self.voters.without_leader()

@@ -44,6 +44,7 @@ _EVIDENCE_OF_BROKERS = (
     "broker.session.timeout.ms",
     "confluent.log.placement.constraints",
     "controlled.shutdown.enable",
+    "controller.quorum.bootstrap.servers",
     "controller.quorum.voters",
     "default.replication.factor",
     "follower.replication.throttled.rate",

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka.protocol.admin import DescribeQuorumRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 
 from durability.collect.configs import Configs
 from durability.collect.reasons import Unread, error_name
 from durability.collect.wire import Wire
 
 TOPIC = "__cluster_metadata"
+CONTROLLERS = 2  # org.apache.kafka.clients.admin.internals.AdminBootstrapAddresses, KIP-919
+Address = tuple[str, int]
+"""Host and port of a listener."""
+
+
+_ADDRESS = r"(?:\[([^\]]+)\]|([^:\[\]]+)):(\d+)"
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Quorum:
     leader: int | None
     voters: list[Member]
     observers: list[Member]
-    addresses: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+    addresses: dict[int, list[Address]] = field(default_factory=dict)
     times_known: bool = True
     leader_clock_ms: int | None = field(default=None, compare=False)
     clock_offset_ms: int | None = field(default=None, compare=False)
@@ -62,17 +68,29 @@ async def describe(wire: Wire) -> Quorum | None:
     return found
 
 
-async def describe_by_voters(wire: Wire, addresses: Mapping[int, Sequence[tuple[str, int]]]) -> Quorum | None:
+async def describe_by_voters(wire: Wire, listeners: Sequence[Address]) -> Quorum | None:
     """The quorum as its leader states it on its own listener; None if no voter says that it leads.
 
-    Brokers wait for a leader that hangs, though the voters have elected another one. addresses: of voters, by node id.
+    Brokers wait for a leader that hangs, though the voters have elected another one. listeners: of voters.
     """
-    listeners = [address for of_node in addresses.values() for address in of_node]
     try:
         found = _parsed(await wire.ask_addresses(listeners, _request(), _error))
     except Unread:
         return None
     return None if found.leader is None else found
+
+
+async def registered(wire: Wire, listeners: Sequence[Address]) -> dict[int, list[Address]]:
+    """The listeners of the controllers by id, as one of them states them, with or without a leader (KIP-919).
+
+    Empty if none answers. A controller that is no voter, or not any more, may be among them.
+    """
+    request = DescribeClusterRequest(endpoint_type=CONTROLLERS, min_version=1)
+    try:
+        response = await wire.ask_addresses(listeners, request, lambda answer: answer.error_code)
+    except Unread:
+        return {}
+    return {node.broker_id: [(node.host, node.port)] for node in response.brokers}
 
 
 def _request() -> Any:
@@ -84,12 +102,20 @@ def _request() -> Any:
 def _parsed(response: Any) -> Quorum:
     data = response.topics[0].partitions[0]
     voters, observers = list(data.current_voters), list(data.observers)
+    # A controller that runs with a new disk observes. The voter is the disk that it had before, and never comes back (KIP-853).
+    elsewhere = {r.replica_id: r.replica_directory_id for r in observers}
+    replaced = {
+        r.replica_id for r in voters if r.replica_directory_id != elsewhere.get(r.replica_id, r.replica_directory_id)
+    }
     # A leader that removed itself from the quorum is no voter any more (KIP-853).
     stated = {r.replica_id: r.last_caught_up_timestamp for r in (*voters, *observers)}.get(data.leader_id)
     caught_up = -1 if stated is None else stated
     return Quorum(
         data.leader_id if data.leader_id >= 0 else None,
-        [_member(r, data.leader_id, caught_up) for r in voters],
+        [
+            Member(r.replica_id, None) if r.replica_id in replaced else _member(r, data.leader_id, caught_up)
+            for r in voters
+        ],
         [_member(r, data.leader_id, caught_up) for r in observers],
         {node.node_id: [(at.host, at.port) for at in node.listeners] for node in response.nodes or ()},
         times_known=caught_up >= 0,
@@ -114,13 +140,24 @@ def _member(replica: Any, leader: int, leader_caught_up: int) -> Member:
     return Member(replica.replica_id, max(0, leader_caught_up - own) if known else None)
 
 
-def stated_voters(brokers: Iterable[Configs]) -> dict[int, list[tuple[str, int]]]:
+def stated_listeners(brokers: Iterable[Configs]) -> list[Address]:
+    """Controllers' listeners in `controller.quorum.bootstrap.servers`, which quorums with changing voters have instead.
+
+    From the first broker that has it.
+    """
+    stated = (configs.values.get("controller.quorum.bootstrap.servers", "") for configs in brokers)
+    servers = next(filter(None, stated), "").split(",")
+    found = [re.fullmatch(rf"\s*{_ADDRESS}\s*", server) for server in servers]
+    return [(match[1] or match[2], int(match[3])) for match in found if match]
+
+
+def stated_voters(brokers: Iterable[Configs]) -> dict[int, list[Address]]:
     """Voters and their listeners, from the first broker that has `controller.quorum.voters`."""
     stated = (configs.values.get("controller.quorum.voters", "") for configs in brokers)
     return stated_addresses(next(filter(None, stated), ""))
 
 
-def stated_addresses(voters: str) -> dict[int, list[tuple[str, int]]]:
+def stated_addresses(voters: str) -> dict[int, list[Address]]:
     """Controllers' listeners in `controller.quorum.voters`, for quorums that don't state them (before 3.9).
 
     >>> stated_addresses("100@a:9093,101@[::1]:9093")
@@ -128,7 +165,7 @@ def stated_addresses(voters: str) -> dict[int, list[tuple[str, int]]]:
     """
     found = {}
     for entry in filter(None, voters.split(",")):
-        match = re.fullmatch(r"\s*(\d+)@(?:\[([^\]]+)\]|([^:\[\]]+)):(\d+)\s*", entry)
+        match = re.fullmatch(rf"\s*(\d+)@{_ADDRESS}\s*", entry)
         if match:
             found[int(match[1])] = [(match[2] or match[3], int(match[4]))]
     return found

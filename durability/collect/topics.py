@@ -68,10 +68,7 @@ async def read(wire: Wire, *, with_elr: bool, second: bool = False) -> Reading:
     with_elr, second: as `partitions` takes them. Raises Unread if not even Metadata answers.
     """
     reading = await partitions(wire, with_elr=with_elr, second=second)
-    try:
-        await _add_reassignments(wire, reading)
-    except Unread as exc:
-        reading.reassignments_error = exc.reason
+    await add_reassignments(wire, reading)
     return reading
 
 
@@ -156,9 +153,15 @@ def id_text(id: UUID | None) -> str | None:
     return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=") if id is not None and id.int else None
 
 
-async def _add_reassignments(wire: Wire, reading: Reading) -> None:
+async def add_reassignments(wire: Wire, reading: Reading) -> None:
+    """Read running reassignments into a reading, or why they can't be read."""
     timeout = int(wire.limits.controller_timeout * 1000)
-    response = await wire.ask_controller(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout))
+    try:
+        response = await wire.ask_controller(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout))
+    except Unread as exc:
+        reading.reassignments_error = exc.reason
+        return
+    reading.reassignments_error = None
     for moving in response.topics:
         topic = reading.topics.get(moving.name)
         if topic is None:

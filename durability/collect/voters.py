@@ -82,10 +82,13 @@ class Voters:
         facts = self.facts
         addresses = quorum.stated_voters(facts.broker_configs.values())
         addresses |= facts.quorum.addresses if facts.quorum else {}
-        found = await quorum.describe_by_voters(self.wire, addresses) if addresses else None
+        listeners = [address for of_node in addresses.values() for address in of_node]
+        listeners = listeners or quorum.stated_listeners(facts.broker_configs.values())
+        found = await quorum.describe_by_voters(self.wire, listeners) if listeners else None
         self._led = found is not None
         if found is not None:
             facts.quorum, self._error = found, None
+            self.wire.controllers = listeners
 
     async def _drop_silent_voters(self) -> None:
         """Notes as down the voters that can't be reached and that don't fetch any more.
@@ -131,8 +134,11 @@ class Voters:
         addresses = quorum.stated_voters(facts.broker_configs.values())
         # A quorum that was read before it lost its leader has the right voters, but outdated lags.
         read = facts.quorum
+        listeners = quorum.stated_listeners(facts.broker_configs.values())
+        if not read and not addresses and listeners:
+            addresses = await quorum.registered(self.wire, listeners)
         voters = [member.id for member in read.voters] if read else list(addresses)
-        if voters:
+        if voters or listeners:
             self._error = None
             addresses |= read.addresses if read else {}
             unknown = [quorum.Member(node, None) for node in voters]

@@ -114,6 +114,7 @@ class Wire:
         self._forwarding = self._new_manager(config["bootstrap_servers"])
         self._lost: dict[int, Unread] = {}
         self.no_controller: Unread | None = None  # why no broker reaches a controller
+        self.controllers: Sequence[tuple[str, int]] = ()  # listeners of controllers that are asked themselves
         self._forwarded: set[Future] = set()  # answers of the controller that are awaited
         self._answered: set[int] = set()  # brokers that have answered
         self.nodes: list[int] = []  # brokers that the cluster calls live, by id
@@ -249,8 +250,10 @@ class Wire:
 
         A broker that can't reach a controller doesn't answer, and it answers a connection's requests in order. So these
         requests have their own connections. If no broker gets an answer in time, other calls fail at once: those that are
-        running, and later ones.
+        running, and later ones, unless `controllers` are known, of which one leads.
         """
+        if self.controllers:
+            return await self.ask_addresses(self.controllers, request, code)
         if self.no_controller:
             raise self.no_controller
         asked: set[int] = set()

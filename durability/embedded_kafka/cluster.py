@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import shutil
 import socket
 import subprocess
 import time
@@ -165,6 +166,15 @@ class LocalCluster:
         """Kills processes at once (SIGKILL); returns when they are gone, which the cluster notices later."""
         self._end([self._node(node) for node in nodes], kill=True)
 
+    def replace_disks(self, controller: int) -> None:
+        """Kills a controller, and starts it again with empty disks; returns at once. See `ClusterSpec.changing_voters`."""
+        node = self._node(controller)
+        self._end([node], kill=True)
+        for path in specs.log_dirs(self.spec, controller, node.home):
+            shutil.rmtree(path)
+        self._format(node, "--no-initial-controllers")
+        self._launch(node)
+
     def restart_broker(self, node: int) -> None:
         """Starts a process again, which may be living; returns when it is unfenced."""
         self._restart([node])
@@ -306,14 +316,17 @@ class LocalCluster:
         settings = node.home / "server.properties"
         values = specs.properties(self.spec, node.id, node.home, self._ports)
         settings.write_text(specs.as_properties(values), encoding="utf-8")
-        features = [a for name, level in self.spec.features.items() for a in ("--feature", f"{name}={level}")]
-        tool = ("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(settings), *features)
-        command = self._java(*tool, home=node.home, heap_mb=96)
-        tools.run(command, env=self.session.environment(), what=f"formatting node {node.id}")
+        self._format(node, *specs.format_options(self.spec, node.id, self._ports))
         for damaged in dirs[len(dirs) - self.spec.offline_log_dirs.get(node.id, 0) :]:
             damaged.rename(damaged.with_suffix(".lost"))
             damaged.write_text("a plain file where a log dir was: the broker can't use it\n", encoding="utf-8")
         self._launch(node)
+
+    def _format(self, node: _Node, *options: str) -> None:
+        settings = str(node.home / "server.properties")
+        tool = ("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", settings, *options)
+        command = self._java(*tool, home=node.home, heap_mb=96)
+        tools.run(command, env=self.session.environment(), what=f"formatting node {node.id}")
 
     def _launch(self, node: _Node) -> None:
         heap = self.spec.heap_mb

@@ -55,6 +55,7 @@ class ClusterSpec:
     log_dirs: number of log dirs by node id (default 1).
     offline_log_dirs: how many of a node's last log dirs are damaged after formatting, so that the broker finds them
         offline when it starts.
+    changing_voters: can controllers join and leave the quorum while it runs (KIP-853, from 3.9 on)?
     heap_mb: -Xmx of each process.
     cluster_id: 22 characters of URL-safe Base64; None: a random one.
     """
@@ -67,6 +68,7 @@ class ClusterSpec:
     features: Mapping[str, int] = field(default_factory=dict)
     log_dirs: Mapping[int, int] = field(default_factory=dict)
     offline_log_dirs: Mapping[int, int] = field(default_factory=dict)
+    changing_voters: bool = False
     heap_mb: int = 160
     cluster_id: str | None = None
 
@@ -118,10 +120,14 @@ def properties(spec: ClusterSpec, node: int, home: Path, ports: Mapping[str, Map
         roles.append("controller")
         listeners.append(f"CONTROLLER://127.0.0.1:{ports['controller'][node]}")
     dirs = log_dirs(spec, node, home)
+    voters = {n: f"127.0.0.1:{p}" for n, p in sorted(ports["controller"].items())}
+    quorum = {"controller.quorum.voters": ",".join(f"{n}@{address}" for n, address in voters.items())}
+    if spec.changing_voters:
+        quorum = {"controller.quorum.bootstrap.servers": ",".join(voters.values())}
     own = {
+        **quorum,
         "process.roles": ",".join(roles),
         "node.id": str(node),
-        "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{p}" for n, p in sorted(ports["controller"].items())),
         "listeners": ",".join(listeners),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -138,6 +144,18 @@ def properties(spec: ClusterSpec, node: int, home: Path, ports: Mapping[str, Map
         k: v for k, v in DEFAULTS.items() if versions.at_least(spec.version, "4.0") or not k.startswith(_SINCE_4)
     }
     return {**defaults, **own, **spec.configs, **spec.node_configs.get(node, {})}
+
+
+def format_options(spec: ClusterSpec, node: int, ports: Mapping[str, Mapping[int, int]]) -> list[str]:
+    """Options of `kafka-storage format` for one node: feature levels, and the first voters if they can change."""
+    options = [option for name, level in spec.features.items() for option in ("--feature", f"{name}={level}")]
+    if not spec.changing_voters:
+        return options
+    if node not in spec.controllers:
+        return [*options, "--no-initial-controllers"]
+    # The directory id is a UUID of one's choice.
+    voters = [f"{n}@127.0.0.1:{p}:{n:022}" for n, p in sorted(ports["controller"].items())]
+    return [*options, "--initial-controllers", ",".join(voters)]
 
 
 def as_properties(values: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ class Quorum:
 
 
 def read(lake: Any, attempts: Iterable[str]) -> dict[str, Quorum]:
-    """By cluster of these snapshots, its quorum. Clusters without voters are left out.
+    """By cluster of these snapshots, its quorum. Clusters without voters are left out, unless no controller leads.
 
     lake: has `scan(table, where, columns) -> pa.Table`.
     """
@@ -36,16 +36,25 @@ def read(lake: Any, attempts: Iterable[str]) -> dict[str, Quorum]:
     for row in lake.scan(CONTROLLERS, snapshots, columns=columns).to_pylist():
         if row["role"] == "voter":
             voters[row["cluster"]].append(row)
+    clusters = lake.scan(
+        CLUSTERS, snapshots, columns=("cluster", "quorum_mode", "quorum_leader", "unreadable")
+    ).to_pylist()
+    leaderless = {row["cluster"]: Quorum(False, False) for row in clusters if _leaderless(row)}
     if not voters:
-        return {}
+        return leaderless
     brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "broker", "live")).to_pylist()
     down = {(row["cluster"], row["broker"]) for row in brokers if row["live"] is False}
-    leaders = lake.scan(CLUSTERS, snapshots, columns=("cluster", "quorum_leader")).to_pylist()
-    leader = {row["cluster"]: row["quorum_leader"] for row in leaders}
-    return {
+    leader = {row["cluster"]: row["quorum_leader"] for row in clusters}
+    return leaderless | {
         cluster: _of(rows, {number for of, number in down if of == cluster}, leader.get(cluster))
         for cluster, rows in voters.items()
     }
+
+
+def _leaderless(row: Mapping[str, Any]) -> bool:
+    """Does the snapshot say that no controller leads?"""
+    unread = any(entry["path"].startswith("/cluster/quorum/leader") for entry in row["unreadable"] or ())
+    return row["quorum_mode"] == "kraft" and row["quorum_leader"] is None and not unread
 
 
 def led(lake: Any, attempts: Iterable[str]) -> dict[str, bool | None]:

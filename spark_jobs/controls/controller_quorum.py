@@ -60,7 +60,7 @@ class _Voters:
         self.racks, self.missing, self.present, self.lagging, self.no_leader = (
             F.col("voting")[name] for name in ("racks", "missing", "present", "lagging", "no_leader")
         )
-        self.unread = F.col("quorum_mode").isNull() | (self.count == 0)
+        self.unread = F.col("quorum_mode").isNull() | ((self.count == 0) & ~self.no_leader)
         self.outsider = certain(~F.array_contains(self.all["controller"], F.col("quorum_leader")))
 
         # Since KIP-853 voters can be added and removed while the quorum runs.
@@ -113,7 +113,7 @@ class _Voters:
         found = F.array_compact(
             F.array(
                 F.when(self.no_leader | (F.size(self.present) < quorum.majority(self.count)), "majority-lost"),
-                F.when(self.count < 3, "too-few-voters"),
+                F.when((self.count > 0) & (self.count < 3), "too-few-voters"),
                 F.when(F.size(self.blocking()) > 0, "rack-majority"),
                 F.when(short, "no-spare-voter"),
                 F.when(missing & ~short, "missing-voter"),
@@ -153,7 +153,7 @@ def _verdict(voters: _Voters, found: Column) -> Column:
         category=worst,
         cause=CONTROLLER_QUORUM,
         observed={
-            "voters": F.when(~voters.unread, voters.count),
+            "voters": F.when(~voters.unread & (voters.count > 0), voters.count),
             "problems": found["problems"],
             "largest_rack": largest,
             "blocking_racks": found["blocking"],

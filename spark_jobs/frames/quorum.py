@@ -24,9 +24,16 @@ def with_voters(clusters: DataFrame) -> DataFrame:
         "missing": F.sort_array(F.filter("voters", lambda v: v["missing"])["controller"]),
         "present": present,
         "lagging": F.filter(present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"],
-        "no_leader": F.col("quorum_leader").isNull() & F.forall("voters", lambda v: v["leader"].isNotNull()),
+        "no_leader": F.col("quorum_leader").isNull() & _leader_known(),
     }
     return clusters.withColumn("voters", voters).withColumn("voting", struct(voting))
+
+
+def _leader_known() -> Column:
+    """Is it known who leads, or that no controller does? It may be so while the voters are unknown."""
+    unread = F.exists("unreadable", lambda entry: entry["path"].startswith("/cluster/quorum/leader"))
+    without_voters = certain(F.col("quorum_mode") == "kraft") & ~certain(unread)
+    return F.when(F.size("voters") > 0, F.forall("voters", lambda v: v["leader"].isNotNull())).otherwise(without_voters)
 
 
 def majority(count: Column) -> Column:
@@ -55,11 +62,14 @@ def left(lost: Column) -> Column:
     remaining = F.filter(everyone, lambda v: ~F.array_contains(lost, v["controller"]) & ~v["missing"])
     there = F.filter(remaining, lambda v: certain(v["leader"]) | certain(v["caught_up"]) | certain(v["live"]))
     needed, stated = majority(F.size(everyone)), (F.col("quorum_mode") == "kraft") & (F.size(everyone) > 0)
-    short = (F.size(remaining) < needed) | F.col("voting")["no_leader"]
+    no_leader = F.col("voting")["no_leader"]
+    short = (F.size(remaining) < needed) | no_leader
     kept = F.when(short, False).when(F.size(there) >= needed, True)
     fields = {"voters": F.size(everyone), "left": F.size(remaining), "needed": needed}
     known = {name: F.when(stated, number) for name, number in fields.items()}
-    return struct({**known, "kept": F.when(stated, kept).when(F.col("quorum_mode") == "zookeeper", True)})
+    return struct(
+        {**known, "kept": F.when(no_leader, False).when(stated, kept).when(F.col("quorum_mode") == "zookeeper", True)}
+    )
 
 
 def before() -> Column:
@@ -75,7 +85,7 @@ def majority_of_cluster() -> dict[str, Column]:
     stated = F.col("quorum_mode") == "kraft"
     return {
         "lost": certain(~before()),
-        "voters": F.when(stated, F.size("voters")),
+        "voters": F.when(stated & (F.size("voters") > 0), F.size("voters")),
         "missing": F.when(stated, F.col("voting")["missing"]),
         "zookeeper": certain(F.col("quorum_mode") == "zookeeper"),
     }

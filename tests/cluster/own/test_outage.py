@@ -158,3 +158,51 @@ def test_without_a_majority_of_dedicated_controllers_those_that_are_gone_are_nam
     assert lost["cluster"]["quorum"]["leader"] is None
     live = [{voter["id"]: voter.get("live") for voter in d["cluster"]["quorum"]["voters"]} for d in (whole, lost)]
     assert live == [{101: True, 102: True, 103: True}, {101: False, 102: False, 103: True}]
+
+
+@pytest.fixture(scope="module")
+def changing():
+    """A cluster whose controllers can join and leave the quorum, so that brokers don't state its voters (KIP-853)."""
+    spec = ClusterSpec(
+        brokers={1: "az1", 2: "az2"}, controllers={101: "az1", 102: "az2", 103: "az3"}, changing_voters=True
+    )
+    with LocalCluster(spec) as cluster:
+        yield cluster
+
+
+def voters(document: dict) -> dict[int, tuple[int | None, bool | None]]:
+    return {v["id"]: (v["lag_ms"], v.get("live")) for v in document["cluster"]["quorum"]["voters"]}
+
+
+def test_voters_that_brokers_do_not_state_are_read_while_their_leader_hangs(changing):
+    leader = read(changing)["cluster"]["quorum"]["leader"]
+    pid = changing.pids()[leader]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(4)  # the others elect another leader, and the brokers still wait for the one that hangs
+        document = read(changing)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert document["cluster"]["quorum"]["leader"] in {101, 102, 103} - {leader}
+    assert "/cluster/reassignments" not in unread(document)
+
+
+def test_a_voter_whose_disk_was_replaced_has_no_vote(changing):
+    """Its successor observes, though it has the same id. Without another controller, nobody leads."""
+    leader = read(changing)["cluster"]["quorum"]["leader"]
+    replaced, other = sorted({101, 102, 103} - {leader})
+    changing.replace_disks(replaced)
+    changing.wait_until(lambda: voters(read(changing))[replaced][0] is None, "the voter never caught up")
+    assert voters(read(changing))[leader] == (0, True)
+
+    os.kill(changing.pids()[other], signal.SIGKILL)
+    document = next((d for _ in range(20) if (d := read(changing))["cluster"]["quorum"]["leader"] is None), None)
+    assert document is not None, "one of three votes is left"
+    assert voters(document) == {leader: (None, True), replaced: (None, True), other: (None, False)}
+
+    for node in (leader, replaced):
+        os.kill(changing.pids()[node], signal.SIGKILL)
+    cluster = read(changing)["cluster"]
+    assert (cluster["quorum"]["leader"], cluster["quorum"]["voters"]) == (None, []), (
+        "no controller says which there are"
+    )
