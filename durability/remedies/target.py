@@ -234,7 +234,8 @@ def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
     if target["offline"] != 0:
         return Step(about=about, unless=safety.NO_LEADER)
     now = target["replication_factor_now"]
-    if in_sync is None or in_sync < least or (now is not None and in_sync < now):
+    # Replicas that are out of sync may be being added, if reassignments can't be read. Then the value must leave one to spare.
+    if in_sync is None or in_sync < least or in_sync < (least + 1 if now is None else now):
         here = f"with {_or(in_sync, 'an unknown number')} in sync, as now, acks=all writes would be rejected"
         here += " after one more loss" if in_sync is not None and in_sync >= least else ""
         return Step(about=about, unless=f"First bring back the out-of-sync replicas: {here}. Don't raise it before")

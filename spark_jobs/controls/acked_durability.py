@@ -14,6 +14,7 @@ from spark_jobs.controls import replica_rack_spread
 from spark_jobs.frames import acks_table, base, target
 from spark_jobs.frames.acks import NEVER
 from spark_jobs.frames.columns import certain, possible, struct
+from spark_jobs.frames.effective_min_isr import effective_min_isr
 from spark_jobs.frames.flagged import Flagged
 from spark_jobs.frames.rack_health import (
     INCONSISTENT,
@@ -78,6 +79,7 @@ def _order_and_facts() -> Column:
             "led": possible(~F.col("offline")),
             **{f"accepted_{name}": possible(F.col(column) == NO_ERROR) for name, column in ANSWERS.items()},
             **{name: F.col(name) for name in ("isr_count", "isr_rack_count", "partition", *acks_table.FACTS)},
+            "acked_min_isr": F.col("acked_min_isr"),
         }
     )
 
@@ -111,10 +113,10 @@ def outcome() -> Column:
 def _refused() -> Column:
     """A code for the case that a leader that doesn't cap min.insync.replicas accepts no acks=all write."""
     worst = F.col(WORST)
-    cancelled, complete = (worst["min_isr"] > F.element_at(worst["ends"], at)["size"] for at in (1, -1))
+    cancelled, complete = (worst["acked_min_isr"] > F.element_at(worst["ends"], at)["size"] for at in (1, -1))
     return F.when(
         worst["copies_most"] == 0,
-        F.when(worst["min_isr"] > worst["replica_count"], "always")
+        F.when(worst["acked_min_isr"] > worst["replica_count"], "always")
         .when(cancelled & complete, "either-way")
         .when(cancelled, "if-cancelled")
         .otherwise("once-complete"),
@@ -124,7 +126,7 @@ def _refused() -> Column:
 def _cause(meanwhile: Column, infeasible: Column, few_racks: Column) -> Column:
     worst, (copies, _) = F.col(WORST), required()
     # min.insync.replicas is too low for the copies, or so high that no write is accepted.
-    by_value = (worst["min_isr"] < copies) | (worst["copies_most"] == 0)
+    by_value = (worst["acked_min_isr"] < copies) | (worst["copies_most"] == 0)
     return F.coalesce(
         F.when(meanwhile, "reassignment"),
         infeasible,
@@ -154,7 +156,9 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "smallest_min_insync_replicas": smallest,
             "with_min_insync_racks": F.when(F.col("acked_racks_would_do"), with_min_racks),
             "partition": worst["partition"],
-            "effective_min_insync_replicas": worst["effective_min_isr"],
+            "effective_min_insync_replicas": effective_min_isr(
+                worst["acked_min_isr"], worst["replica_count"], worst["caps"]
+            ),
             "readings": acks_table.readings(worst, F.col(NOW)),
             "partitions_by_answer": struct({name: F.col(column) for name, column in ANSWERS.items()}),
         },
@@ -162,7 +166,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         evidence={
             "copies": F.when(copies.isNotNull(), worst["copies_most"]),
             "racks": F.when(racks.isNotNull(), worst["racks_most"]),
-            "min_insync_replicas": worst["min_isr"],
+            "min_insync_replicas": worst["acked_min_isr"],
             "replicas": worst["replica_count"],
             "refused": _refused(),
             "meanwhile": meanwhile,

@@ -162,7 +162,7 @@ def shape(facts: DataFrame) -> DataFrame:
         F.when(countable, F.when(moving, F.greatest(*ends)).when(at_rest, replicas)).alias("most_rf"),
         F.when(moving, without_adding).when(at_rest, brokers).alias("after_adding"),
         F.when(moving, without_removing).when(at_rest, brokers).alias("before_removing"),
-        _min_isr().alias("min_isr"),
+        _acked_min_isr().alias("acked_min_isr"),
         _min_isr_source().alias("min_isr_source"),
         # Possible leaders may have different releases. Neither is always worse: one rejects writes, the other keeps fewer copies.
         _of_leader("caps").alias("caps"),
@@ -177,12 +177,23 @@ def _of_leader(field: str) -> Column:
 
 
 def _min_isr() -> Column:
-    """min.insync.replicas as it applies to a partition; NULL if unknown.
+    """min.insync.replicas as the leader enforces it; NULL if unknown. Reads `acked_min_isr`.
+
+    They differ if the topic's answer came from the settings of a broker that may not be the leader.
+    """
+    answered = F.col("own_min_isr").isNotNull() & ~F.col("own_min_isr_source").isin("topic", "cluster-default")
+    of_leader = F.when(certain(answered & ~_recorded()) & F.col("min_isr_readable"), F.col("leading")["min_isr"])
+    return F.coalesce(of_leader, "acked_min_isr")
+
+
+def _acked_min_isr() -> Column:
+    """min.insync.replicas that acks=all guarantees for a partition, whichever of its brokers leads; NULL if unknown.
 
     An override or a cluster-wide value applies as stated. Otherwise brokers may have different values of their own:
 
     - If the topic's answer has no value, the leader's applies; for a partition that certainly has no leader, the smallest.
-    - If the answer came from the static settings of one broker, the smallest value of the replicas' brokers applies.
+    - If the answer came from the settings of one broker, which may have no replica, the smallest value of the replicas' brokers
+      applies.
 
     A live broker whose settings could not be read may have a smaller value, so only a value of 1 is certain then. A broker that
     is down is ignored: it doesn't lead now, and its settings can't be read, so all its topics would be UNKNOWN.
@@ -197,9 +208,9 @@ def _min_isr() -> Column:
         _of_leader("min_isr")
     )
     own, source = F.col("own_min_isr"), F.col("own_min_isr_source")
-    answered = F.least(own, smallest)
     all_read = F.forall("brokers", lambda b: b["min_isr"].isNotNull() | ~possible(b["live"]))
-    of_brokers = F.when(own.isNotNull(), F.when(all_read | (answered == 1), answered)).when(source.isNull(), of_leader)
+    answered = F.when(all_read, F.coalesce(smallest, own)).when(F.least(own, smallest) == 1, 1)
+    of_brokers = F.when(own.isNotNull(), answered).when(source.isNull(), of_leader)
     recorded = F.when(F.size("recorded_min_isr") == 1, F.element_at("recorded_min_isr", 1))
     return F.when(
         F.col("min_isr_readable"),
@@ -247,7 +258,7 @@ def spans(shape: DataFrame) -> DataFrame:
         F.col("after_adding").isNotNull(), F.array("after_adding")
     )
     counts = F.col("min_isr"), F.col("replica_count")
-    laid_out = shape.select(
+    laid_out = shape.withColumn("min_isr", _min_isr()).select(
         "*",
         F.transform(ends, layout).alias("ends"),
         layout(F.col("in_sync")).alias("isr_layout"),
@@ -344,7 +355,7 @@ def _acked() -> Column:
 
     If the replicas are unknown, it guarantees at most as many copies and racks as there are replicas.
     """
-    required, min_isr = F.col("required"), F.col("min_isr")
+    required, min_isr = F.col("required"), F.col("acked_min_isr")
     # Observers are among the replicas and may never join the ISR.
     ends = F.when(~F.col("has_observers"), F.col("ends"))
     known = acks.guaranteed(ends, min_isr, F.col("caps"), required["acked_copies"], required["acked_racks"])
