@@ -34,10 +34,18 @@ def script_path(cluster: str) -> str:
 def replaced(placement: Placement, replicas: Sequence[int], isr: Iterable[int], leader: int | None) -> list[int] | None:
     """The replicas with live brokers in place of those that are down, as many as before and over no fewer racks.
 
-    None if no live replica in sync leads the partition, or if the live brokers don't suffice.
+    A replica that is out of sync on a broker with a failed disk is replaced, too: it never gets in sync, and until Kafka 4.3 a
+    reassignment waits for it (KAFKA-19975). None if no live replica in sync leads the partition, or if the live brokers don't
+    suffice.
     """
-    kept = [b for b in replicas if b in placement.brokers and placement.brokers[b].live]
-    if leader not in kept or leader not in set(isr):
+    in_sync = set(isr)
+
+    def stays(id: int) -> bool:
+        broker = placement.brokers.get(id)
+        return broker is not None and bool(broker.live) and (id in in_sync or not broker.failed)
+
+    kept = [b for b in replicas if stays(b)]
+    if leader not in kept or leader not in in_sync:
         return None
     chosen = placement.choose(kept, len(replicas), 1)
     if chosen is None:
@@ -66,8 +74,8 @@ def advice(gone: Gone) -> str:
     more = "1 more stays" if gone.left == 1 else f"{gone.left:,} more stay"
     moving = "a reassignment is running there, " if gone.running else ""
     stay = (
-        f" {more}: {moving}no live replica is in sync, the live brokers don't suffice, the topic has observers, or one run plans"
-        " no more."
+        f" {more}: {moving}no live replica is in sync, the live brokers or their racks don't suffice, the topic has observers, or"
+        " one run plans no more."
         if gone.left
         else ""
     )

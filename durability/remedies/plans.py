@@ -51,7 +51,7 @@ class Broker:
 
     rack: None if it has none or the rack is unknown. Such a broker adds no rack.
     live: None if unknown. Such a broker gets no new replica.
-    room: see `has_room`. A broker without room gets no new replica.
+    room: see `has_room`. A broker without room gets no new replica. failed: has one of its log dirs failed?
     unracked: is it up, and has no broker.rack? Its replicas may be in a rack of their own, so no plan moves them away.
     """
 
@@ -60,6 +60,7 @@ class Broker:
     live: bool | None
     room: bool = True
     unracked: bool = False
+    failed: bool = False
 
 
 def has_room(log_dirs: Sequence[Mapping[str, Any]] | None, offline: int | None = None) -> bool:

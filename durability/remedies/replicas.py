@@ -54,6 +54,10 @@ OUTDATED = (
     "For {}, the metadata still names a leader that is down, although a replica in sync is up. When the broker's session ends,"
     " the controller elects that replica. If it doesn't, see the active controller's log."
 )
+WITHOUT_LEADER = (
+    "A partition without a leader can't be moved. An unclean election of another replica, or a new topic if no other is left,"
+    " brings it back without the records that only that broker had."
+)
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
 CONTROLLERS_FIRST = "First restore the controller quorum: without it no leader is elected and no replica is moved"
 COMPLETE = (
@@ -75,10 +79,10 @@ NO_HEADROOM_WANTED = (
 )
 
 
-def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False) -> Remedy:
+def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline: bool = False) -> Remedy:
     """The remedy for a short ISR, by its cause.
 
-    leaving: does a running reassignment remove all replicas that are down?
+    leaving: does a running reassignment remove all replicas that are down? offline: have partitions no leader?
     """
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
@@ -95,7 +99,7 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False) -> Remed
             who, it = ("broker ", "it") if len(failed) == 1 else ("brokers ", "them")
             start += f", and replace the failed disks of {listed(failed, who)}: restart {it} when the others are back in sync"
         begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. {THEN_NONE}",))
-        for_good = LEAVING if leaving else _gone_for_good(facts)
+        for_good = LEAVING if leaving else _gone_for_good(facts, offline)
         return [begin, *(advice(kept) if kept else ()), *advice(for_good)]
     if disks:
         brokers = [int(broker) for broker in DISK.findall(causes)]
@@ -165,19 +169,17 @@ def _start(causes: Sequence[str]) -> str:
     return f"start {' and '.join(named)}"
 
 
-def _gone_for_good(facts: ClusterFacts) -> str:
+def _gone_for_good(facts: ClusterFacts, offline: bool) -> str:
     """What to do about brokers that never come back.
 
     The tool can't set a throttle on a broker that is down. ZooKeeper forgets a broker when its session ends, but the controllers
     of KRaft keep it until it is unregistered.
     """
     if facts.gone is not None:
-        return gone.advice(facts.gone)
+        return gone.advice(facts.gone) + (f" {WITHOUT_LEADER}" if offline else "")
     move = (
         "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
-        " without a throttle. If too few brokers are live for that, first add brokers. A partition without a leader can't be"
-        " moved. An unclean election of another replica, or a new topic if no other is left, brings it back without the records"
-        " that only that broker had."
+        f" without a throttle. If too few brokers are live for that, first add brokers. {WITHOUT_LEADER}"
     )
     unregister = " Then unregister it (kafka-cluster unregister), when it has no replica left."
     return move if facts.kraft is False else move + unregister
@@ -216,7 +218,7 @@ def health(finding: Finding) -> Remedy:
     if finding["cause"] == NO_LEADER:
         return elect(finding["resource"], evidence["electable"], facts)
     if evidence["shrunk"]:
-        back = bring_back(finding["cause"], facts, evidence["leaving"])
+        back = bring_back(finding["cause"], facts, evidence["leaving"], finding["category"] == "offline")
         if evidence.get("electable"):
             # Others are missing their brokers. These are missing an election.
             back = [*elect(finding["resource"], evidence["electable"], facts), *back]

@@ -42,6 +42,8 @@ MINIMUM_UNKNOWN = (
 )
 MISSING = object()
 CAPPED = (3, 7)
+WAITS_FOR_IN_SYNC = (4, 3)
+"""Before this release a reassignment is complete only when all replicas of its target are in sync (KAFKA-19975)."""
 """Since this release brokers enforce no more than the number of replicas (KAFKA-15583)."""
 
 
@@ -220,6 +222,12 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
             f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
             f" names {it}"
         )
+    if facts.failed_disks and facts.before(*WAITS_FOR_IN_SYNC) and not _whole(target):
+        of = listed(facts.failed_disks, "broker " if len(facts.failed_disks) == 1 else "brokers ")
+        return (
+            f"First replace the failed disks of {of}, and let all replicas get in sync: before Kafka 4.3 a reassignment waits for"
+            " each replica that stays"
+        )
     if target["reassigning_in_cluster"] is None:
         return "First let the auditor read the running reassignments: the tool starts none beside another"
     if target["reassigning_in_cluster"]:
@@ -234,6 +242,12 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     if pin is not None and (lowered_to is None or lowered_to > pin):
         return f"First set {MIN_ISR} to no more than {pin}: replicas being added count before they are in sync"
     return None
+
+
+def _whole(target: Any) -> bool:
+    """Are all replicas of the topic known to be in sync?"""
+    in_sync, now = target["smallest_led_isr"], target["replication_factor_now"]
+    return None not in (in_sync, now) and in_sync >= now
 
 
 def _last_min_isr(commands: Sequence[Command]) -> int | None:

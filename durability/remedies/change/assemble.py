@@ -68,8 +68,9 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits, facts: ClusterF
         brokers = tuple(sorted({b for move in waiting for b in (*move.before, *move.after)} & down))
         noun, verb = ("broker ", "is") if len(brokers) == 1 else ("brokers ", "are")
         why = (
-            f"{listed(brokers, noun)} {verb} down, or not known to be up: Kafka's tool rejects a plan that names a broker that is"
-            " down, and a move to one never ends."
+            f"{listed(brokers, noun)} {verb} down, or not known to be up: Kafka's tool can't set its throttle on a broker that is"
+            " down, and a move to one never ends. If a broker never comes back, an audit's report has a script that moves its"
+            " replicas to live brokers (brokers+gone.sh). Then plan again."
         )
         yield Step("", "wait", why[0].upper() + why[1:], brokers=brokers)
     early = UNCAPPED if facts.before(*safety.CAPPED) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from durability.remedies import effects, providers, safety
@@ -25,7 +26,7 @@ from durability.remedies.finding import Finding
 from durability.remedies.moves import copysets
 from durability.remedies.moves.model import Broker, Copysets, Partition, Problem, Solution, Target
 from durability.remedies.moves.solve import solve
-from durability.remedies.target import impossible
+from durability.remedies.target import UNEVEN, impossible
 
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
 FEW_RACKS = "few-racks"
@@ -35,6 +36,7 @@ RELAXED = (
     "its new replicas don't let it survive the loss of a rack, because the racks of the live brokers don't suffice: add a rack,"
     " or give it a tier that asks for fewer"
 )
+REMAINS = "the steps bring the topic to its target, which doesn't fix this"
 WHY = {
     "unknown-target": "the number of replicas that it needs is unknown",
     "unknown-replicas": "the replicas of a partition are unknown",
@@ -72,8 +74,8 @@ class Inputs:
 @dataclass(frozen=True)
 class Draft:
     """A plan before its proof. left_out: topics, or the cluster (None), with the reason. held: by topic, why a setting that its
-    target asks for isn't changed. notes: by topic, which part of its target its moves don't reach. solution: of the moves; None
-    if the cluster is left out. document: before the plan."""
+    target asks for isn't changed. notes: by topic that steps change, which part of its target its moves don't reach, or why none
+    of its replicas moves. solution: of the moves; None if the cluster is left out. document: before the plan."""
 
     document: Document = field(repr=False)
     change: Change
@@ -89,13 +91,21 @@ class Draft:
         if finding["resource_type"] != "topic":
             own = None
         held = (self.held or {}).get(finding["resource"]) if finding["resource_type"] == "topic" else None
-        of_rack = self.notes.get(finding["resource"]) if finding["control"] == "rack-loss" else None
-        said = whole or own or of_rack or held
+        note = self.notes.get(finding["resource"]) if finding["resource_type"] == "topic" else None
+        if note == RELAXED and finding["control"] != "rack-loss":
+            note = None
+        said = whole or own or note or held
         if said is not None:
             return said
+        if otherwise is not None and finding["resource"] in self._moved:
+            return REMAINS
         if otherwise is None or "\n" in otherwise or not otherwise[:1].isalpha():
             return "no step of a plan fixes it: its remediation in findings.json has the commands"
         return otherwise
+
+    @cached_property
+    def _moved(self) -> frozenset[str]:
+        return frozenset(move.topic for step in self.change.steps for move in step.moves)
 
 
 def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
@@ -124,7 +134,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
         solution, relaxed = _solved(inputs, targets, solver)
         unplaced |= {left.topic: WHY.get(left.why, left.why) for left in solution.left_out}
         moves = _moves(solution, inputs.document)
-        made = _settings(of_topics, topics, moves, inputs) | blocked
+        made = _settings(of_topics, topics, moves, left_out, inputs) | blocked
         stuck = {n: TopicSettings(held=one.held, others=one.others) for n, one in made.items() if one.blocks}
         aims = {name: f["evidence"]["target"] for name, found in of_topics.items() if (f := _with_target(found))}
         if not (stuck := regress.worse(aims, topics, moves, made, inputs.postures, inputs.required, racks) | stuck):
@@ -137,6 +147,8 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     left_out |= {name: unplaced.get(name, held[name]) for name in blocked}
     left_out |= {name: WHY[FEW_RACKS] for name in relaxed if name not in moves and name not in left_out}
     notes = {name: RELAXED for name in relaxed if name in moves}
+    changed = {name for name, one in made.items() if one.before or one.after or one.others}
+    notes |= {name: left_out.pop(name) for name in changed & left_out.keys() if name is not None}
     rank = {name: -max(map(severity_rank, found)) for name, found in of_topics.items()}
     wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
     change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
@@ -261,6 +273,7 @@ def _settings(
     of_topics: Mapping[str, Sequence[Finding]],
     topics: Mapping[str, Document],
     moves: Mapping[str, Sequence[Move]],
+    left_out: Mapping[str | None, str],
     inputs: Inputs,
 ) -> dict[str, TopicSettings]:
     live = effects.live(inputs.document)
@@ -268,7 +281,9 @@ def _settings(
     for name, findings in of_topics.items():
         finding, topic = _with_target(findings), topics[name]
         one = TopicSettings()
-        if finding is not None and impossible(finding["evidence"]["target"]) is None:
+        if left_out.get(name) == UNEVEN:
+            one = TopicSettings(held=UNEVEN)
+        elif finding is not None and impossible(finding["evidence"]["target"]) is None:
             one = settings.of_target(finding, topic, moves.get(name, ()), live)
         others = [
             setting

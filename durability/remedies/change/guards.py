@@ -90,6 +90,22 @@ def in_sync(topics: Sequence[str], facts: ClusterFacts) -> list[str]:
     return [line for show in (UNDER_REPLICATED, UNAVAILABLE) for line in _none(show, of_partitions(topics), facts)]
 
 
+def enough_in_sync(settings: Iterable[Setting]) -> list[str]:
+    """No partition of these topics has fewer replicas in sync than its new min.insync.replicas. One that has is printed.
+
+    It may have been added since the snapshot, with fewer replicas than the others.
+    """
+    by_value: defaultdict[int, list[str]] = defaultdict(list)
+    for setting in settings:
+        if setting.topic is not None and setting.name == MIN_ISR and setting.value is not None:
+            by_value[int(setting.value)].append(setting.topic)
+    return [
+        f"! grep -E '{of_partitions(topics)}.*Isr: ?([0-9]+,){{0,{value - 2}}}[0-9]+([[:space:]]|$)' <<< \"$topics\""
+        for value, topics in by_value.items()
+        if value > 1
+    ]
+
+
 def nothing_eligible(topics: Sequence[str], facts: ClusterFacts) -> list[str]:
     """No partition of the topics has an ELR, which a new min.insync.replicas would delete (KIP-966), or lacks a leader."""
     if facts.elr is False or facts.before(4, 0):
@@ -106,6 +122,11 @@ def brokers_back(brokers: Iterable[int], facts: ClusterFacts) -> list[str]:
 def no_throttles(facts: ClusterFacts) -> list[str]:
     """No broker has a throttle. The tool would replace it, and delete it at the end (since 2.6)."""
     return _none(DYNAMIC_OF_BROKERS, THROTTLES, facts)
+
+
+def no_throttled_replicas(topics: Iterable[str]) -> list[str]:
+    """No topic has a list of throttled replicas. The tool would replace it, and delete it at the end."""
+    return [f"! grep -E '{of_partitions(topics)}.*replication[.]throttled[.]replicas=' <<< \"$topics\""]
 
 
 def may_change(settings: Iterable[Setting], facts: ClusterFacts, *, raises: bool) -> list[str]:

@@ -81,6 +81,8 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
     checks = [guards.listed(facts) + guards.visible(step.topics), same]
     checks += [guards.done(one, _file(STEPS, one), facts) for one in earlier]
     checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
+    if step.kind == "raise-min-isr":
+        checks.append(guards.enough_in_sync(step.settings))
     # Before 2.6, both ask whether the topics are in sync.
     chain = [line for check in dict.fromkeys(map(tuple, checks)) for line in check]
     chain += [_set(setting, setting.command, facts) for setting in step.settings]
@@ -151,13 +153,13 @@ def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:
         [running], [stop] = lines(Verify(here), facts), lines(Cancel(here), facts)
         cancel = [f"said=$({running})", f'{{ [[ $said != *"in progress"* ]] || {stop}; }}']
     known = f"[[ $(({guards.complete('before')} + {guards.complete('said')})) = {number} ]]"
-    free = " && ".join([*guards.no_throttles(facts), started.removesuffix(" &&")])
+    free = [*guards.no_throttled_replicas(step.topics), *guards.no_throttles(facts), started.removesuffix(" &&")]
     return [
         *cancel,
         f"before=$({verify[0][0]})",
         f"said=$({verify[1][0]})",
         f'{{ [[ $said = *"in progress"* || {guards.complete("said")} = {number} ]] ||\n'
-        f'{{ {{ {known} || ! echo "$before"; }} && {free}; }}; }}',
+        f'{{ {{ {known} || ! echo "$before"; }} && {" && ".join(free)}; }}; }}',
         *waiting,
         whole,
     ]

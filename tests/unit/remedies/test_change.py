@@ -20,6 +20,7 @@ from durability.remedies.change.settings import OUT_OF_SYNC, of_target
 from durability.remedies.cluster import KEY, ClusterFacts, Restored
 from durability.remedies.moves.model import Partition, Problem, Target
 from durability.remedies.moves.solve import solve
+from durability.remedies.target import UNEVEN
 from tests.support.topology import document
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
@@ -378,8 +379,9 @@ def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, bro
     asked = inputs(doc, {"t": (3, least[1]), "u": (2, 1)}, more=[unclean], below_replication_factor=below)
     asked.postures["t"]["target_own_racks"] = own_racks
     made = draft.draft(replace(asked, required={"t": required}))
-    left = dict(made.left_out)
-    # A setting that depends on no move stays in the plan.
+    # A setting that depends on no move stays in the plan. So the topic isn't left out: a note says what is missing.
+    assert "t" not in dict(made.left_out)
+    left = {name: note for name, note in made.notes.items() if note != draft.RELAXED}
     assert Setting("t", UNCLEAN, "true", "false") in [s for step in made.change.steps for s in step.settings]
     assert "u" not in left and (why is None or why in left["t"]) and ("t" in left) is (why is not None)
     moved = {move.topic for step in made.change.steps for move in step.moves}
@@ -393,7 +395,8 @@ def test_no_minimum_leaves_less_headroom_than_the_tier_requires(brokers, headroo
     doc = document("topic replicas min\nt 1,2,3,4 1", brokers=brokers)
     made = draft.draft(replace(inputs(doc, {"t": (5, 3)}), required={"t": {"write_headroom": headroom}}))
     assert [s.value for step in made.change.steps for s in step.settings] == ["3"] * raised
-    assert ("more replicas than there are live brokers" in dict(made.left_out).get("t", "")) is (len(brokers) == 7)
+    why = made.notes if raised else dict(made.left_out)
+    assert ("more replicas than there are live brokers" in why.get("t", "")) is (len(brokers) == 7)
 
 
 @pytest.mark.parametrize(
@@ -619,6 +622,15 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     lagging = "[[ $* != *under-replicated* ]] || printf 'Topic: b\\tPartition: 0\\n'"
     path = f"steps/{raised.id}.sh"
     assert run(path, kafka_reassign_partitions=both, kafka_topics=lagging) == (1, [])
+    # A partition that was added since the plan has fewer replicas than the new value. It is in sync, and would take no write.
+    added = (
+        "[[ $* = *-partitions* ]] || printf '\\tTopic: b\\tPartition: 7\\tLeader: 2\\tReplicas: 2\\tIsr: 2\\tElr: \\n'"
+    )
+    assert run(path, kafka_reassign_partitions=both, kafka_topics=added) == (1, [])
+    assert run(path, kafka_reassign_partitions=both, kafka_topics=added.replace("Isr: 2", "Isr: 2,11")) == (
+        0,
+        ["alter"] * 2,
+    )
     assert run(path, kafka_reassign_partitions=both) == (0, ["alter", "alter"])
     one = "echo Reassignment of partition a-0 is completed.; echo There is no active reassignment of partition b-0"
     assert run(path, kafka_reassign_partitions=one) == (1, [])
@@ -664,6 +676,7 @@ def verified(before: str, after: str) -> str:
     return f"case $* in *--verify*undo/*) echo '{before}';; *--verify*) echo '{after}';; esac"
 
 
+THROTTLED = "leader.replication.throttled.replicas=*"
 COMPLETE, RUNNING = "Reassignment of partition a-0 is completed.", "Reassignment of partition a-0 is still in progress."
 OTHER = "There is no active reassignment of partition a-0, but replica set is 2 rather than 1."
 
@@ -681,6 +694,9 @@ OTHER = "There is no active reassignment of partition a-0, but replica set is 2 
         ("steps", "", "", "", 1, []),
         # another's throttle
         ("steps", COMPLETE, OTHER, "leader.replication.throttled.rate=1000", 1, []),
+        # the tool would delete a list that the topic had before
+        ("steps", COMPLETE, OTHER, THROTTLED, 1, []),
+        ("undo", OTHER, COMPLETE, THROTTLED, 1, []),
         ("undo", OTHER, COMPLETE, "", 1, ["execute"]),
         ("undo", COMPLETE, OTHER, "", 0, []),
         ("undo", OTHER, RUNNING, "", 1, ["cancel"]),
@@ -693,9 +709,10 @@ def test_a_batch_starts_once_and_only_from_the_state_that_was_planned(
     doc = document("topic replicas min\na 1 1", brokers="1 2 3")
     change = draft.draft(inputs(doc, {"a": (3, None)})).change
     [moves] = [step for step in change.steps if step.kind == "reassign"]
+    config = THROTTLED if throttles is THROTTLED else ""
     stubs = f"""sleep() {{ :; }}
-    kafka-topics() {{ {listed("a")}; }}
-    kafka-configs() {{ echo '{throttles}'; }}
+    kafka-topics() {{ {listed("a")} | sed 's/$/{config}/'; }}
+    kafka-configs() {{ echo '{throttles if throttles is not THROTTLED else ""}'; }}
     kafka-reassign-partitions() {{ case $* in *--execute*|*--cancel*) echo "$*" >> said;; esac; {verified(before, after)}; }}
     """
     (tmp_path / "said").write_text("")
@@ -777,6 +794,14 @@ def test_topics_that_cannot_survive_a_rack_still_move_and_say_so():
     assert fewer.change.steps == () and not fewer.notes and dict(fewer.left_out)["t"].startswith("only the avoided")
 
 
+def test_a_minimum_that_a_person_must_decide_stays():
+    """Partitions with three replicas enforce 3. With 2, as the target has it, they would enforce fewer."""
+    doc = document("topic replicas min\nt 1,2 3\nt 3,2,1 3\nu 1 1", brokers="1 2 3")
+    made = draft.draft(inputs(doc, {"t": (3, 2), "u": (2, None)}))
+    assert {topic for step in made.change.steps for topic in step.topics} == {"u"}
+    assert dict(made.left_out) == {"t": UNEVEN}
+
+
 def test_a_topic_that_moves_only_without_another_one_gets_its_settings():
     doc = document(
         """
@@ -801,7 +826,7 @@ def test_a_topic_that_moves_only_without_another_one_gets_its_settings():
     )
     assert [left.topic for left in with_big.left_out] == ["small"]
     made = draft.draft(asked)
-    assert dict(made.left_out) == {"big": OUT_OF_SYNC}
+    assert (made.left_out, made.notes) == ((), {"big": OUT_OF_SYNC})
     assert [(step.kind, *step.topics) for step in made.change.steps[:2]] == [
         ("lower-min-isr", "small"),
         ("reassign", "small"),

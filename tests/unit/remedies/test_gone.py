@@ -20,11 +20,10 @@ KRAFT = ClusterFacts((4, 3), kraft=True)
 ONE = Gone("plans/c/brokers+gone.sh", (3,), (("t", 0, [1, 2, 4]), ("u", 1, [4, 5])), 0)
 
 
-def replaced(replicas, isr, leader, down=(3,), drawn=None):
+def replaced(replicas, isr, leader, down=(3,), drawn=None, failed=()):
     racks = drawn or DRAWN
-    return gone.replaced(
-        Placement([Broker(b, r, b not in down) for b, r in racks.items()], Counter()), replicas, isr, leader
-    )
+    brokers = [Broker(b, r, b not in down, room=b not in failed, failed=b in failed) for b, r in racks.items()]
+    return gone.replaced(Placement(brokers, Counter()), replicas, isr, leader)
 
 
 def test_a_live_broker_of_the_same_rack_takes_the_place():
@@ -46,6 +45,12 @@ def test_a_live_broker_of_the_same_rack_takes_the_place():
 )
 def test_what_stays(replicas, isr, leader, down):
     assert replaced(replicas, isr, leader, down) is None
+
+
+def test_a_replica_on_a_failed_disk_is_replaced_too_if_it_is_out_of_sync():
+    drawn = {1: "a", 2: "b", 3: "c", 4: "c", 5: "a", 6: "b"}
+    assert replaced([1, 2, 3], [1], 1, drawn=drawn, failed=[2]) == [1, 4, 6]
+    assert replaced([1, 2, 3], [1, 2], 1, drawn=drawn, failed=[2]) == [1, 2, 4], "it is on a disk that works"
 
 
 def test_an_unknown_rack_is_no_rack_to_keep():

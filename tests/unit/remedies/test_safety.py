@@ -112,6 +112,13 @@ def test_an_unsafe_command_has_its_reason(command, target, why):
     assert why in safety.reason(command, finding(**target))
 
 
+@pytest.mark.parametrize(("release", "in_sync", "waits"), [((4, 2), 2, True), ((4, 2), 3, False), ((4, 3), 2, False)])
+def test_before_4_3_no_reassignment_waits_for_a_replica_on_a_failed_disk(release, in_sync, waits):
+    facts = replace(FACTS, release=release, failed_disks=(5,))
+    why = safety.reason(MOVE, finding(facts, smallest_led_isr=in_sync))
+    assert (why is not None and "replace the failed disks of broker 5" in why) is waits
+
+
 def test_a_cluster_wide_value_overrides_no_higher_one_of_a_broker():
     for highest in (3, None):
         facts = ClusterFacts(elr=False, highest_min_isr=highest)
