@@ -17,6 +17,7 @@ from durability.policy.yamlfile import did_you_mean
 if TYPE_CHECKING:
     from durability.plan.chosen import Chosen
     from durability.steps.change_request import Request
+    from durability.steps.judged import Together
 
 
 def request(given: Given, options: Options) -> Request:
@@ -38,8 +39,11 @@ def run(options: Options, asked: Request) -> int:
     of_brokers = [str(item) for item in chosen.avoid if item.kind != "rack"]
     of_one = f"{chosen.labels['avoid']}{of_brokers[0]}" if of_brokers else None
     opened: dict[str, set[str]] = {}
+    together: list[Together] = []
     try:
-        status = from_snapshot.run(options, "plan", lambda work: _plan(work, asked, opened), every=True, of_one=of_one)
+        status = from_snapshot.run(
+            options, "plan", lambda work: _plan(work, asked, opened, together), every=True, of_one=of_one
+        )
     except NotOfCluster:
         if len(opened) > 1:  # the error knows the findings of one cluster alone
             _check_findings(chosen, set().union(*opened.values()))
@@ -57,20 +61,24 @@ def _check_findings(chosen: Chosen, opened: set[str]) -> None:
             raise Refused(plain(f"{chosen.labels['findings']}{id}: no cluster has such a finding{hint}"))
 
 
-def _plan(work: Work, asked: Request, opened: dict[str, set[str]]) -> int:
-    """Makes the plan of a cluster. opened: gets the ids of its open findings, by cluster."""
+def _plan(work: Work, asked: Request, opened: dict[str, set[str]], together: list[Together]) -> int:
+    """Makes the plan of a cluster. opened: gets the ids of its open findings, by cluster. together: gets what all clusters share."""
     from durability.report import change as report
     from durability.steps import change
+    from durability.steps.judged import Together
 
+    if not together:
+        together.append(Together(work.others))
     with work.console.running():
         place = change.plan_change(
             work.settings,
             work.snapshot,
-            replace(asked, chosen=replace(asked.chosen, several=work.several)),
+            replace(asked, chosen=replace(asked.chosen, several=bool(work.others))),
             lambda lake, plan: work.submit(lake, plan, JOB),
             work.console,
             work.session.folder / f"proof-{work.snapshot['snapshot_id']}",
             opened.setdefault(work.snapshot["cluster"], set()),
+            together[0],
         )
     work.console.line()
     made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))

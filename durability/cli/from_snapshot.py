@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ class Work:
     """A row of `snapshots`, the settings of steps, and what runs a Spark job: `submit(lake, plan, job, *arguments)`.
 
     log: of what it runs. Files of the run are in the session's folder, which is private.
-    several: this is one of several clusters.
+    others: the rows of all accepted snapshots that the command is about, if it is about several.
     """
 
     settings: Settings
@@ -37,7 +37,7 @@ class Work:
     console: Console
     session: Session
     log: Path
-    several: bool = False
+    others: Sequence[Mapping[str, Any]] = ()
 
 
 def run(
@@ -76,9 +76,9 @@ def run(
 
         def on_snapshots() -> int:
             settings, snapshots = _snapshots(options, session, console, environ, every, check)
-            several = len(snapshots) > 1
-            works = [Work(settings, snapshot, submit, console, session, log, several) for snapshot in snapshots]
-            if not several:
+            others = [row for row in snapshots if row["status"] == "accepted"] if len(snapshots) > 1 else []
+            works = [Work(settings, snapshot, submit, console, session, log, others) for snapshot in snapshots]
+            if len(snapshots) == 1:
                 whatif.check_accepted(works[0].snapshot)
                 return work(works[0]) or exit_status.DONE
             if of_one:

@@ -15,7 +15,7 @@ from durability.errors import AuditError, Refused
 from durability.plain import plain
 from durability.remedies.change.model import Limits
 from durability.steps.change_request import Request
-from durability.steps.judged import Evaluate, Judged, of_snapshot, results_of
+from durability.steps.judged import Evaluate, Judged, Together, of_snapshot, results_of
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepReporter, counted, report_step
 from durability.steps.undone import Undone
@@ -36,11 +36,13 @@ def plan_change(
     reporter: StepReporter,
     scratch: Path,
     opened: set[str] | None = None,
+    together: Together | None = None,
 ) -> Path:
     """Makes the plan for a row of `snapshots`, proves it, and writes its folder; returns the folder.
 
     evaluate: runs at most twice, the second time over the planned topology, in a lake of its own in the folder `scratch`. So no
     reader of the run's lake takes the planned topology for the cluster. opened: gets the ids of the cluster's open findings.
+    together: the snapshots of other clusters, whose plans are made, too.
     Refused for names that fit nothing, and if the snapshot's document isn't kept any more.
     """
     from durability.plan import chosen as asked
@@ -54,7 +56,8 @@ def plan_change(
     asked.check_topic(request.chosen, [topic["name"] for topic in base["topics"]])
     avoid = _avoided(lake, snapshot, request.chosen)
     with report_step("evaluate", reporter) as summary:
-        judged = of_snapshot(settings, lake, snapshot, f"plan:{started.isoformat()}", evaluate, summary)
+        run_id = f"plan:{started.isoformat()}"
+        judged = of_snapshot(settings, lake, snapshot, run_id, evaluate, summary, together)
     if opened is not None:
         opened.update(judged.open)
     with report_step("order steps", reporter) as summary:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from durability.steps.settings import NIGHTLY, Settings
@@ -38,6 +38,36 @@ class Judged:
         return finding["id"] in self.closed or _resource(finding) in self.resources
 
 
+@dataclass
+class Together:
+    """Snapshots that one job evaluates, when the first of them is asked for: a job alone takes longer than its clusters.
+
+    snapshots: rows of accepted ones.
+    """
+
+    snapshots: Sequence[Mapping[str, Any]]
+    _plans: dict[str, Plan] | None = field(default=None, init=False)
+
+    def plan_of(self, settings: Settings, lake: Lake, cluster: str, run_id: str, evaluate: Evaluate) -> Plan | None:
+        """The cluster's part of the evaluation of all; None if there is no other cluster, or if the job failed."""
+        if self._plans is None:
+            self._plans = self._evaluated(settings, lake, run_id, evaluate)
+        return self._plans.get(cluster)
+
+    def _evaluated(self, settings: Settings, lake: Lake, run_id: str, evaluate: Evaluate) -> dict[str, Plan]:
+        from durability.steps.evaluate import JobFailed, plan_evaluation
+
+        new = [snapshot for snapshot in self.snapshots if _of_run(settings, lake, snapshot) is None]
+        if len(new) < 2:
+            return {}
+        plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", new, [])
+        try:
+            evaluate(lake, plan)
+        except JobFailed:  # each is evaluated alone, so that the fault of one costs that one
+            return {}
+        return {part.cluster: replace(plan, snapshots=[part], partitions=part.partitions) for part in plan.judged}
+
+
 def of_snapshot(
     settings: Settings,
     lake: Lake,
@@ -45,15 +75,21 @@ def of_snapshot(
     run_id: str,
     evaluate: Evaluate,
     summary: StepSummary,
+    together: Together | None = None,
 ) -> Judged:
-    """The results of the snapshot: those of its newest complete run under this policy, else of an evaluation now."""
+    """The results of the snapshot: those of its newest complete run under this policy, else of an evaluation now.
+
+    together: with which snapshots it is evaluated. None for none.
+    """
     from durability.steps.evaluate import plan_evaluation
 
     plan = _of_run(settings, lake, snapshot)
     cross_checked = plan is not None
     if plan is None:
-        plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
-        evaluate(lake, plan)
+        plan = together and together.plan_of(settings, lake, snapshot["cluster"], run_id, evaluate)
+        if plan is None:
+            plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
+            evaluate(lake, plan)
         summary.text = counted(plan.partitions, "partition")
     else:
         summary.text = f"as run {plan.run_id} did"

@@ -130,8 +130,8 @@ def test_a_plan_that_is_not_offered_though_there_is_something_to_do_exits_with_1
     monkeypatch.setattr(report, "summary", lambda *_: ["said"])
     console = SimpleNamespace(running=nullcontext, line=lambda *_: None)
     snapshot, session = {"snapshot_id": "s1", "cluster": "eu"}, SimpleNamespace(folder=tmp_path)
-    work = SimpleNamespace(console=console, settings=None, snapshot=snapshot, session=session, several=False)
-    assert command._plan(work, Request(Chosen(), Limits()), {}) == status
+    work = SimpleNamespace(console=console, settings=None, snapshot=snapshot, session=session, others=())
+    assert command._plan(work, Request(Chosen(), Limits()), {}, []) == status
 
 
 def test_each_of_several_clusters_gets_a_plan_and_what_fails_costs_that_cluster_alone(tmp_path, monkeypatch, capsys):
@@ -187,7 +187,8 @@ def test_of_several_clusters_those_without_the_chosen_findings_or_topics_are_ski
     ids, names = {"asia": "a", "eu": "b", "us": "cccc1"}, {"asia": "pay-in", "eu": "pay-out", "us": "orders"}
     planned = []
 
-    def plan_change(settings, snapshot, request, evaluate, reporter, scratch, opened):
+    def plan_change(settings, snapshot, request, evaluate, reporter, scratch, opened, together):
+        assert together.snapshots == rows
         cluster = snapshot["cluster"]
         found = {"control": "rack-loss", "resource": names[cluster], "resource_type": "topic"}
         asked.check_topic(request.chosen, [names[cluster]])
