@@ -139,7 +139,7 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
     text = [
         "#!/bin/bash",
         f"# Moves {_partitions(len(gone.moves))} from {listed(gone.brokers)} to live brokers, as {PLAN} states.",
-        "# Run it only if these brokers never come back. It stops at the first command that fails.",
+        "# Run it only if these brokers never come back, or if writes can't wait. It stops at the first command that fails.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
         *_alone(facts),

@@ -233,7 +233,7 @@ def health(finding: Finding) -> Remedy:
             back = [*back, Step(about=(CANCEL_HARMS,))]
         cancel = _cancel(evidence, facts, shown=finding["cause"] == REASSIGNMENT)
         if evidence["target"]["elr_at_risk"]:
-            return elr.before([*back, *cancel], finding)
+            return elr.before([*back, *_on_live_brokers(finding["resource"], facts), *cancel], finding)
         # A lower minimum and a cancelled reassignment guarantee the same now, but only the first ends with all replicas.
         return [*back, *accept_writes(evidence["target"], finding["resource"], evidence["growing"]), *cancel]
     if finding["category"] == "under-min-isr" and evidence["missing"]:
@@ -244,6 +244,17 @@ def health(finding: Finding) -> Remedy:
         # If the topic has its target's numbers and yet no headroom, its partitions have different minimums.
         return target.remedy(finding) if copies > least else advice(NO_HEADROOM_WANTED)
     return target.remedy(finding) if target.differs(aims) else advice(NO_HEADROOM_WANTED)
+
+
+def _on_live_brokers(topic: str, facts: ClusterFacts) -> Remedy:
+    """How a topic gets its acks=all writes back while its min.insync.replicas may not be lowered: with replicas on live brokers."""
+    if facts.gone is None or not any(of == topic for of, _, _ in facts.gone.moves):
+        return []
+    who, have = ("broker ", "has") if len(facts.gone.brokers) == 1 else ("brokers ", "have")
+    return advice(
+        "If writes can't wait, the script restores them although the brokers may come back: new replicas on live brokers count as"
+        f" soon as they are in sync. Then {listed(facts.gone.brokers, who)} {have} no replica of these partitions any more"
+    )
 
 
 def _minimum_first(finding: Finding) -> Remedy:
