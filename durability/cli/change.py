@@ -62,7 +62,10 @@ def _check_findings(chosen: Chosen, opened: set[str]) -> None:
 
 
 def _plan(work: Work, asked: Request, opened: dict[str, set[str]], together: list[Together]) -> int:
-    """Makes the plan of a cluster. opened: gets the ids of its open findings, by cluster. together: gets what all clusters share."""
+    """Makes the plan of a cluster.
+
+    opened: gets the ids of its open findings, by cluster. together: gets what the clusters share.
+    """
     from durability.report import change as report
     from durability.steps import change
     from durability.steps.judged import Together

@@ -247,7 +247,7 @@ def health(finding: Finding) -> Remedy:
 
 
 def _on_live_brokers(topic: str, facts: ClusterFacts) -> Remedy:
-    """How a topic gets its acks=all writes back while its min.insync.replicas may not be lowered: with replicas on live brokers."""
+    """How a topic whose min.insync.replicas may not be lowered gets acks=all writes back: with replicas on live brokers."""
     if facts.gone is None or not any(of == topic for of, _, _ in facts.gone.moves):
         return []
     who, have = ("broker ", "has") if len(facts.gone.brokers) == 1 else ("brokers ", "have")

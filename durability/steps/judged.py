@@ -86,7 +86,8 @@ def of_snapshot(
     plan = _of_run(settings, lake, snapshot)
     cross_checked = plan is not None
     if plan is None:
-        plan = together and together.plan_of(settings, lake, snapshot["cluster"], run_id, evaluate)
+        if together is not None:
+            plan = together.plan_of(settings, lake, snapshot["cluster"], run_id, evaluate)
         if plan is None:
             plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
             evaluate(lake, plan)

@@ -14,12 +14,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.controls import min_insync_racks_valid, replica_rack_spread
+from spark_jobs.controls import replica_rack_spread
 from spark_jobs.frames import base, reassignment, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
 from spark_jobs.frames.partition_minimum import PartitionMinimum
-from spark_jobs.frames.rack_health import AT, UNDER, racks_wanted
+from spark_jobs.frames.rack_health import AT, UNDER, min_racks_by_tier, min_racks_cause, racks_wanted
 
 CONTROL = "isr-rack-spread"
 NAMES = "isr_rack_spread_names"
@@ -100,8 +100,8 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
     racks_at_most = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
     infeasible = base.not_feasible(RULE.required, racks_at_most)
     # Brokers without a rack may be in further racks, so their racks are set first.
-    by_setting = infeasible.isNotNull() & ~min_insync_racks_valid.by_tier() & (F.size("unracked_brokers") == 0)
-    wrong = F.when(by_setting, min_insync_racks_valid.source()).otherwise(infeasible)
+    by_setting = infeasible.isNotNull() & ~min_racks_by_tier() & (F.size("unracked_brokers") == 0)
+    wrong = F.when(by_setting, min_racks_cause()).otherwise(infeasible)
     placement = F.coalesce(wrong, replica_rack_spread.placement_cause())
     by_category = F.struct(under_ids.alias(UNDER), at_ids.alias(AT))
     yield base.verdict(

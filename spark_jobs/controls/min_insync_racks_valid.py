@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base, target
+from spark_jobs.frames import base, rack_health, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged
 
@@ -52,16 +52,6 @@ def follows() -> dict[str, Column]:
     return {PROBLEMS: F.array_compact(F.array(*problems))}
 
 
-def by_tier() -> Column:
-    """Does the tier want more racks than min.insync.racks is set to?"""
-    return F.coalesce("min_racks_configured", F.lit(0)) < F.coalesce("min_racks", F.lit(0))
-
-
-def source() -> Column:
-    """The cause if min.insync.racks itself is the problem."""
-    return F.when(F.col("own_min_racks").isNotNull(), "configuration:topic").otherwise("configuration:cluster-default")
-
-
 def outcome() -> Column:
     unknown = possible("valid_racks_unknown") | (F.col("unknown_racks") > 0) | ~F.col("partitions_known")
     return (
@@ -76,7 +66,7 @@ def outcome() -> Column:
 def topic_verdicts(plan: Plan) -> Iterable[Column]:
     problem = F.try_element_at(F.col(PROBLEMS), F.lit(1))
     configured, wanted = F.col("min_racks_configured"), F.col("min_racks")
-    by_policy = by_tier()
+    by_policy = rack_health.min_racks_by_tier()
     yield base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
@@ -84,7 +74,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         severity_of=F.when(F.forall(PROBLEMS, lambda p: p == ABOVE_KNOWN), ABOVE_KNOWN),
         cause=F.when(problem == UNRACKED, "configuration:broker.rack")
         .when((problem == ABOVE_KNOWN) & by_policy, base.infeasible(F.col("tier")))
-        .when(problem.isin(BELOW_ONE, ABOVE_KNOWN), source())
+        .when(problem.isin(BELOW_ONE, ABOVE_KNOWN), rack_health.min_racks_cause())
         .otherwise("placement"),
         observed={
             "problem": problem,

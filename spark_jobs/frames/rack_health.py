@@ -14,6 +14,16 @@ TIMED_OUT = "REQUEST_TIMED_OUT"
 INCONSISTENT = "INCONSISTENT_REPLICATION_FACTOR"
 
 
+def min_racks_by_tier() -> Column:
+    """Does the tier want more racks than min.insync.racks is set to?"""
+    return F.coalesce("min_racks_configured", F.lit(0)) < F.coalesce("min_racks", F.lit(0))
+
+
+def min_racks_cause() -> Column:
+    """The cause if min.insync.racks itself is the problem."""
+    return F.when(F.col("own_min_racks").isNotNull(), "configuration:topic").otherwise("configuration:cluster-default")
+
+
 def racks_wanted(min_racks: Column) -> Column:
     """min.insync.racks if the check is on; NULL if the value is 1 or missing."""
     return F.when(min_racks > 1, min_racks)
