@@ -15,7 +15,10 @@ from durability.plain import plain
 from durability.policy.yamlfile import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from durability.plan.chosen import Chosen
+    from durability.steps.change import Drafted, Results
     from durability.steps.change_request import Request
     from durability.steps.judged import Together
 
@@ -38,18 +41,15 @@ def run(options: Options, asked: Request) -> int:
     chosen = asked.chosen
     of_brokers = [str(item) for item in chosen.avoid if item.kind != "rack"]
     of_one = f"{chosen.labels['avoid']}{of_brokers[0]}" if of_brokers else None
-    opened: dict[str, set[str]] = {}
-    together: list[Together] = []
+    plans = _Plans(asked)
     try:
-        status = from_snapshot.run(
-            options, "plan", lambda work: _plan(work, asked, opened, together), every=True, of_one=of_one
-        )
+        status = from_snapshot.run(options, "plan", plans.draft, every=True, of_one=of_one, then=plans.prove)
     except NotOfCluster:
-        if len(opened) > 1:  # the error knows the findings of one cluster alone
-            _check_findings(chosen, set().union(*opened.values()))
+        if len(plans.opened) > 1:  # the error knows the findings of one cluster alone
+            _check_findings(chosen, set().union(*plans.opened.values()))
         raise
     if status != exit_status.INCOMPLETE:
-        _check_findings(chosen, set().union(*opened.values()))
+        _check_findings(chosen, set().union(*plans.opened.values()))
     return status
 
 
@@ -61,31 +61,69 @@ def _check_findings(chosen: Chosen, opened: set[str]) -> None:
             raise Refused(plain(f"{chosen.labels['findings']}{id}: no cluster has such a finding{hint}"))
 
 
-def _plan(work: Work, asked: Request, opened: dict[str, set[str]], together: list[Together]) -> int:
-    """Makes the plan of a cluster.
+class _Plans:
+    """The plans of a command's clusters. All are drafted before the first one is proven, so one job evaluates what they lead to.
 
-    opened: gets the ids of its open findings, by cluster. together: gets what the clusters share.
+    opened: ids of open findings, by cluster.
     """
-    from durability.report import change as report
-    from durability.steps import change
-    from durability.steps.judged import Together
 
-    if not together:
-        together.append(Together(work.others))
-    with work.console.running():
-        place = change.plan_change(
-            work.settings,
-            work.snapshot,
-            replace(asked, chosen=replace(asked.chosen, several=bool(work.others))),
-            lambda lake, plan: work.submit(lake, plan, JOB),
-            work.console,
-            work.session.folder / f"proof-{work.snapshot['snapshot_id']}",
-            opened.setdefault(work.snapshot["cluster"], set()),
-            together[0],
-        )
-    work.console.line()
-    made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))
-    for line in report.summary(made, place):
-        work.console.line(line)
-    wanted = made["targets"] or made["undoes"] is not None
-    return exit_status.REACHED if wanted and not made["proof"]["offered"] else exit_status.DONE
+    def __init__(self, asked: Request):
+        self.asked = asked
+        self.opened: dict[str, set[str]] = {}
+        self._drafts: dict[str, Drafted] = {}
+        self._together: Together | None = None
+        self._results: dict[str, Results] | None = None
+
+    def draft(self, work: Work) -> None:
+        """Drafts the plan of a cluster."""
+        from durability.steps import change
+        from durability.steps.judged import Together
+
+        if self._together is None:
+            self._together = Together(work.others)
+        cluster = work.snapshot["cluster"]
+        with work.console.running():
+            self._drafts[cluster] = change.draft_change(
+                work.settings,
+                work.snapshot,
+                replace(self.asked, chosen=replace(self.asked.chosen, several=bool(work.others))),
+                lambda lake, plan: work.submit(lake, plan, JOB),
+                work.console,
+                self.opened.setdefault(cluster, set()),
+                self._together,
+            )
+
+    def prove(self, work: Work) -> int:
+        """Proves the plan of a cluster, and writes it. Returns 1 if there is something to do and no plan is offered."""
+        from durability.report import change as report
+        from durability.steps import change
+
+        drafted = self._drafts[work.snapshot["cluster"]]
+        with work.console.running():
+            place = change.prove(work.settings, drafted, lambda: self._after(work, drafted), work.console)
+        work.console.line()
+        made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))
+        for line in report.summary(made, place):
+            work.console.line(line)
+        wanted = made["targets"] or made["undoes"] is not None
+        return exit_status.REACHED if wanted and not made["proof"]["offered"] else exit_status.DONE
+
+    def _after(self, work: Work, drafted: Drafted) -> dict[str, Results]:
+        """What all plans lead to. If their job fails, each is evaluated alone, so that the fault of one costs that one."""
+        from durability.steps.change import planned_results
+        from durability.steps.evaluate import JobFailed
+
+        def results(drafts: Iterable[Drafted], folder: str) -> dict[str, Results]:
+            scratch = work.session.folder / folder
+            return planned_results(work.settings, drafts, lambda lake, plan: work.submit(lake, plan, JOB), scratch)
+
+        if self._results is None:
+            try:
+                self._results = results(self._drafts.values(), "proof")
+            except JobFailed:
+                if len(self._drafts) == 1:
+                    raise
+                self._results = {}
+        if self._results:
+            return self._results
+        return results([drafted], f"proof-{drafted.snapshot['snapshot_id']}")

@@ -49,12 +49,14 @@ def run(
     every: bool = False,
     of_one: str | None = None,
     check: Check | None = None,
+    then: Callable[[Work], int | None] | None = None,
 ) -> int:
     """Runs `work` on the snapshot that the options name; returns what it returns (None: 0), or 2 if it failed. name: of the log.
 
     every: if the options name no cluster, run it on the newest snapshot of each. What fails for one costs that one alone.
     A cluster for which it raises NotOfCluster is skipped; if all are, the first error is raised. of_one: what makes sense for one
     cluster only, as a message names it: several clusters are refused then.
+    then: what follows for a cluster, when `work` was done for all of them.
     Raises AuditError for what a user can fix.
     """
     from durability.runtime import jars, out_lock, processes, run_lock, spark
@@ -80,21 +82,26 @@ def run(
             works = [Work(settings, snapshot, submit, console, session, log, others) for snapshot in snapshots]
             if len(snapshots) == 1:
                 whatif.check_accepted(works[0].snapshot)
-                return work(works[0]) or exit_status.DONE
+                done = work(works[0]) or exit_status.DONE
+                return done if then is None else max(done, then(works[0]) or exit_status.DONE)
             if of_one:
                 names = ", ".join(one.snapshot["cluster"] for one in works)
                 raise Refused(f"{of_one} means one cluster, and there are several; name one with --cluster: {names}")
-            skipped: list[NotOfCluster] = []
-            status = max(_alone(one, work, skipped) for one in works)
+            skipped: dict[str, NotOfCluster] = {}
+            status = {one.snapshot["cluster"]: _alone(one, work, skipped) for one in works}
             if len(skipped) == len(works):
-                raise skipped[0]
-            return status
+                raise next(iter(skipped.values()))
+            for one in works if then is not None else ():
+                cluster = one.snapshot["cluster"]
+                if cluster not in skipped and status[cluster] != exit_status.INCOMPLETE:
+                    status[cluster] = max(status[cluster], _alone(one, then, skipped))
+            return max(status.values())
 
         status = job_log.logged(log, console, on_snapshots)
     return exit_status.INCOMPLETE if status is None else status
 
 
-def _alone(one: Work, work: Callable[[Work], int | None], skipped: list[NotOfCluster]) -> int:
+def _alone(one: Work, work: Callable[[Work], int | None], skipped: dict[str, NotOfCluster]) -> int:
     """Runs `work` on one of several snapshots. An error is said, and is that cluster's alone. skipped: gets NotOfCluster."""
     from durability.steps import whatif
     from durability.steps.evaluate import JobFailed
@@ -106,7 +113,7 @@ def _alone(one: Work, work: Callable[[Work], int | None], skipped: list[NotOfClu
         return work(one) or exit_status.DONE
     except NotOfCluster as error:
         one.console.line(f"Skipped: {error}")
-        skipped.append(error)
+        skipped[cluster] = error
         return exit_status.DONE
     except (AuditError, JobFailed) as error:
         logging.getLogger("spark").error("%s: %s", cluster, error)

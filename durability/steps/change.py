@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,21 @@ if TYPE_CHECKING:
     from durability.remedies.change.model import Document
     from durability.remedies.change.proof import Proof
 
+Results = Judged | AuditError
+"""What rules say of a planned topology, or why the gate rejected it."""
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A cluster's plan before its proof, from a row of `snapshots`. targets: ids of the findings that it is to fix."""
+
+    snapshot: Mapping[str, Any]
+    judged: Judged
+    draft: Draft
+    targets: list[str]
+    started: datetime
+    undone: Undone | None = None
+
 
 def plan_change(
     settings: Settings,
@@ -35,18 +51,30 @@ def plan_change(
     evaluate: Evaluate,
     reporter: StepReporter,
     scratch: Path,
-    opened: set[str] | None = None,
-    together: Together | None = None,
 ) -> Path:
     """Makes the plan for a row of `snapshots`, proves it, and writes its folder; returns the folder.
 
-    evaluate: runs at most twice, the second time over the planned topology, in a lake of its own in the folder `scratch`. So no
-    reader of the run's lake takes the planned topology for the cluster. opened: gets the ids of the cluster's open findings.
-    together: the snapshots of other clusters, whose plans are made, too.
+    evaluate: runs at most twice, the second time over the planned topology; see `planned_results`.
     Refused for names that fit nothing, and if the snapshot's document isn't kept any more.
     """
+    drafted = draft_change(settings, snapshot, request, evaluate, reporter)
+    return prove(settings, drafted, partial(planned_results, settings, [drafted], evaluate, scratch), reporter)
+
+
+def draft_change(
+    settings: Settings,
+    snapshot: Mapping[str, Any],
+    request: Request,
+    evaluate: Evaluate,
+    reporter: StepReporter,
+    opened: set[str] | None = None,
+    together: Together | None = None,
+) -> Drafted:
+    """The plan for a row of `snapshots` before its proof; see `plan_change`.
+
+    opened: gets the ids of the cluster's open findings. together: the snapshots of other clusters, whose plans are made, too.
+    """
     from durability.plan import chosen as asked
-    from durability.report import change as report
 
     asked.check(request.chosen)
     lake, started, undone = settings.open_lake(), datetime.now(UTC), request.undo
@@ -68,13 +96,21 @@ def plan_change(
         else:
             draft, targets = _undone(lake, snapshot, base, judged, undone, request.limits), []
         summary.text = counted(len(draft.change.steps), "step")
+    return Drafted(snapshot, judged, draft, targets, started, undone)
+
+
+def prove(
+    settings: Settings, drafted: Drafted, results: Callable[[], Mapping[str, Results]], reporter: StepReporter
+) -> Path:
+    """Proves a plan, and writes its folder; returns the folder. results: `planned_results` with this plan among others."""
+    from durability.report import change as report
+
     with report_step("prove", reporter) as summary:
-        allowed = None if undone is None else undone.findings
-        proof = _proven(settings, draft, judged, targets, allowed, evaluate, scratch)
+        proof = _proven(drafted, results)
         summary.text = "offered" if proof.offered else "not offered"
     with report_step("write", reporter) as summary:
-        made = _made(lake, snapshot, judged, draft, proof, targets, started, undone)
-        place = report.write(made, judged.facts, settings.out)
+        made = _made(settings.open_lake(), drafted, proof)
+        place = report.write(made, drafted.judged.facts, settings.out)
         summary.text = made.head["id"]
     return place
 
@@ -195,18 +231,12 @@ def _undone(
         raise Refused(f"plan {undone.id}: what was before it can't be read; make a new plan") from error
 
 
-def _proven(
-    settings: Settings,
-    draft: Draft,
-    judged: Judged,
-    targets: list[str],
-    allowed: frozenset[str] | None,
-    evaluate: Evaluate,
-    scratch: Path,
-) -> Proof:
+def _proven(drafted: Drafted, results: Callable[[], Mapping[str, Results]]) -> Proof:
     """The comparison of the findings with those of the planned topology, if there are steps."""
     from durability.findings import words
     from durability.remedies.change import proof, states
+
+    draft, judged, targets = drafted.draft, drafted.judged, drafted.targets
 
     def why(finding: Mapping[str, Any]) -> str:
         return draft.why(finding, words.remediation(finding))
@@ -217,34 +247,57 @@ def _proven(
     )
     if not draft.change.steps:
         return unchanged
-    try:
-        after = _planned_results(settings, draft.change.planned, evaluate, scratch)
-    except AuditError as error:  # the gate rejected it: the plan is kept, with the reason
-        return replace(unchanged, harms=(f"Its topology is refused: {error}",))
+    after = results()[drafted.snapshot["cluster"]]
+    if isinstance(after, AuditError):  # the gate rejected it: the plan is kept, with the reason
+        return replace(unchanged, harms=(f"Its topology is refused: {after}",))
     if not after.open and not after.closed:
         return replace(unchanged, harms=("Its topology has no verdicts",))
     closed = {id for id, finding in judged.open.items() if after.shows_closed(finding)}
     harms = states.worded(draft.change.harms)
+    allowed = None if drafted.undone is None else drafted.undone.findings
     compared = proof.compare(judged.open, after.open, closed, targets, why, harms, allowed, disputed=judged.disputed)
     return replace(compared, cross_checked=judged.cross_checked)
 
 
-def _planned_results(settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path) -> Judged:
-    """The results of the planned topology. It goes through gate and evaluate, as a document does."""
+def planned_results(
+    settings: Settings, drafts: Iterable[Drafted], evaluate: Evaluate, scratch: Path
+) -> dict[str, Results]:
+    """By cluster, the results of the topology that its plan leads to, if it has steps.
+
+    These go through gate and evaluate together, as documents do.
+
+    evaluate: runs once, over a lake of its own in the folder `scratch`. So no reader of the run's lake takes a planned topology
+    for the cluster.
+    """
     from durability.steps import audit, whatif
     from durability.steps.evaluate import plan_evaluation
 
-    scratch.mkdir(parents=True, exist_ok=True)
-    file = scratch / "planned.json"
-    file.write_text(json.dumps(planned, ensure_ascii=False), encoding="utf-8")
-    own = replace(settings, topology=file, lake=str(scratch / "lake"), out=scratch / "out", scratch=True)
+    folder = scratch / "planned"
+    folder.mkdir(parents=True, exist_ok=True)
+    planned = [drafted.draft.change.planned for drafted in drafts if drafted.draft.change.steps]
+    for number, document in enumerate(planned):
+        text = json.dumps(document, ensure_ascii=False)
+        (folder / f"planned-{number}.json").write_text(text, encoding="utf-8")
+    own = replace(settings, topology=folder, lake=str(scratch / "lake"), out=scratch / "out", scratch=True)
     lake = own.open_lake()
     lake.ensure()
-    rows, _ = audit.snapshots(own, lambda name: {}, Silent())
-    snapshot = whatif.chosen(rows, planned["cluster"]["id"])
-    plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", [snapshot], [])
-    evaluate(lake, plan)
-    return results_of(lake, plan)
+    clusters = [document["cluster"]["id"] for document in planned]
+    found: dict[str, Results] = {}
+    try:
+        rows, _ = audit.snapshots(own, lambda name: {}, Silent())
+    except AuditError as error:
+        return dict.fromkeys(clusters, error)
+    accepted = []
+    for cluster in clusters:
+        try:
+            accepted.append(whatif.chosen(rows, cluster))
+        except AuditError as error:
+            found[cluster] = error
+    if accepted:
+        plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", accepted, [])
+        evaluate(lake, plan)
+        found |= {part.cluster: results_of(lake, replace(plan, snapshots=[part])) for part in plan.judged}
+    return found
 
 
 def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
@@ -278,16 +331,7 @@ class Silent:
     def done(self, step: str, seconds: float, text: str) -> None: ...
 
 
-def _made(
-    lake: Lake,
-    snapshot: Mapping[str, Any],
-    judged: Judged,
-    draft: Draft,
-    proof: Proof,
-    targets: list[str],
-    started: datetime,
-    undone: Undone | None,
-) -> Any:
+def _made(lake: Lake, drafted: Drafted, proof: Proof) -> Any:
     from durability.findings import words
     from durability.lake.tables import CLUSTERS
     from durability.plan.plan import to_text
@@ -295,7 +339,9 @@ def _made(
     from durability.report.change import BEFORE, Made
     from durability.report.html.change import FINDINGS
 
+    snapshot, judged, draft, targets = drafted.snapshot, drafted.judged, drafted.draft, drafted.targets
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    started, undone = drafted.started, drafted.undone
     made_at = to_text(started)
     unique = hashlib.sha256(f"{snapshot['snapshot_id']} {made_at} {','.join(targets)}".encode()).hexdigest()[:8]
     names = {

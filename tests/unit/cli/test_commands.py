@@ -126,12 +126,15 @@ def test_a_plan_that_is_not_offered_though_there_is_something_to_do_exits_with_1
 
     made = {"targets": targets, "undoes": undoes, "proof": {"offered": offered}}
     (tmp_path / report.PLAN).write_text(json.dumps(made))
-    monkeypatch.setattr(change, "plan_change", lambda *_: tmp_path)
+    monkeypatch.setattr(change, "draft_change", lambda *_: None)
+    monkeypatch.setattr(change, "prove", lambda *_: tmp_path)
     monkeypatch.setattr(report, "summary", lambda *_: ["said"])
     console = SimpleNamespace(running=nullcontext, line=lambda *_: None)
     snapshot, session = {"snapshot_id": "s1", "cluster": "eu"}, SimpleNamespace(folder=tmp_path)
     work = SimpleNamespace(console=console, settings=None, snapshot=snapshot, session=session, others=())
-    assert command._plan(work, Request(Chosen(), Limits()), {}, []) == status
+    plans = command._Plans(Request(Chosen(), Limits()))
+    plans.draft(work)
+    assert plans.prove(work) == status
 
 
 def test_each_of_several_clusters_gets_a_plan_and_what_fails_costs_that_cluster_alone(tmp_path, monkeypatch, capsys):
@@ -187,21 +190,25 @@ def test_of_several_clusters_those_without_the_chosen_findings_or_topics_are_ski
     ids, names = {"asia": "a", "eu": "b", "us": "cccc1"}, {"asia": "pay-in", "eu": "pay-out", "us": "orders"}
     planned = []
 
-    def plan_change(settings, snapshot, request, evaluate, reporter, scratch, opened, together):
+    def draft_change(settings, snapshot, request, evaluate, reporter, opened, together):
         assert together.snapshots == rows
         cluster = snapshot["cluster"]
         found = {"control": "rack-loss", "resource": names[cluster], "resource_type": "topic"}
         asked.check_topic(request.chosen, [names[cluster]])
         opened.add(ids[cluster])
         targets = asked.targeted(request.chosen, [{**found, "id": ids[cluster]}], [f"closed-{cluster}"])
-        planned.append(cluster)
-        made = {"targets": [one["id"] for one in targets], "undoes": None, "proof": {"offered": True}}
+        return SimpleNamespace(cluster=cluster, targets=[one["id"] for one in targets])
+
+    def prove(settings, drafted, results, reporter):
+        planned.append(drafted.cluster)
+        made = {"targets": drafted.targets, "undoes": None, "proof": {"offered": True}}
         (tmp_path / report.PLAN).write_text(json.dumps(made))
         return tmp_path
 
     monkeypatch.setattr(from_snapshot, "_snapshots", lambda *_: (None, rows))
     monkeypatch.setattr(jars, "java_command", lambda: "java")
-    monkeypatch.setattr(change, "plan_change", plan_change)
+    monkeypatch.setattr(change, "draft_change", draft_change)
+    monkeypatch.setattr(change, "prove", prove)
     monkeypatch.setattr(report, "summary", lambda *_: ["said"])
     monkeypatch.setenv("COLUMNS", "200")
     options = SimpleNamespace(out=tmp_path / "out", lake=str(tmp_path / "lake"), cluster=None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -148,8 +150,8 @@ def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_pat
 
     def proven(**after):
         results = Judged(None, FACTS, {}, **{"closed": frozenset(), **after})
-        monkeypatch.setattr(change, "_planned_results", lambda *args: results)
-        return change._proven(None, drafted, judged, ["a", "h"], None, None, tmp_path)
+        made = change.Drafted({"cluster": "c"}, judged, drafted, ["a", "h"], datetime.now(UTC))
+        return change._proven(made, lambda: {"c": results})
 
     assert proven().harms and not proven().offered
     gone = proven(closed=frozenset({"other"}))
@@ -160,11 +162,46 @@ def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_pat
     assert proven(closed=frozenset({"a"}), resources=healthy).mends == ("a", "h")
 
 
+def test_planned_topologies_are_evaluated_together_and_one_that_is_rejected_costs_itself(monkeypatch, tmp_path):
+    from durability.steps import evaluate
+
+    def drafted(cluster, steps=True):
+        planned = SimpleNamespace(planned={"cluster": {"id": cluster}}, steps=steps)
+        return SimpleNamespace(draft=SimpleNamespace(change=planned))
+
+    def snapshots(own, connect, reporter):
+        ids = [json.loads(file.read_text())["cluster"]["id"] for file in sorted(own.topology.iterdir())]
+        return [
+            {"cluster": id, "status": {"us": "rejected"}.get(id, "accepted"), "reason": "no brokers"} for id in ids
+        ], []
+
+    def plan_evaluation(own, kind, run_id, attempt, rows, problems):
+        parts = [SimpleNamespace(cluster=row["cluster"]) for row in rows]
+        return Evaluated(parts, parts)
+
+    @dataclass(frozen=True)
+    class Evaluated:
+        snapshots: list
+        judged: list
+
+    ran = []
+    monkeypatch.setattr(audit, "snapshots", snapshots)
+    monkeypatch.setattr(evaluate, "plan_evaluation", plan_evaluation)
+    monkeypatch.setattr(change, "results_of", lambda lake, plan: [part.cluster for part in plan.snapshots])
+    policies = {name: ROOT / "policies" / f"{name}.yaml" for name in ("policy", "waivers", "clusters")}
+    settings = Settings(**policies, out=tmp_path / "out", lake=str(tmp_path / "lake"), topology=None)
+    made = [drafted("asia"), drafted("eu"), drafted("us"), drafted("za", steps=False)]
+    found = change.planned_results(settings, made, lambda lake, plan: ran.append(plan), tmp_path / "scratch")
+    assert len(ran) == 1 and found.keys() == {"asia", "eu", "us"}
+    assert (found["asia"], found["eu"]) == (["asia"], ["eu"])
+    assert "us: its snapshot can't be used: no brokers" in str(found["us"])
+
+
 def test_open_findings_are_named_also_if_the_cluster_has_none_of_the_chosen_ones(monkeypatch, tmp_path):
     monkeypatch.setattr(change, "_document", lambda *_: {"topics": []})
     monkeypatch.setattr(change, "of_snapshot", lambda *_: Judged(None, None, {"aaaa1": {"id": "aaaa1"}}, frozenset()))
     opened: set[str] = set()
     asked = Request(Chosen(findings=("aaaa2",)), Limits())
     with pytest.raises(NotOfCluster):
-        change.plan_change(SimpleNamespace(open_lake=lambda: None), {}, asked, None, change.Silent(), tmp_path, opened)
+        change.draft_change(SimpleNamespace(open_lake=lambda: None), {}, asked, None, change.Silent(), opened)
     assert opened == {"aaaa1"}
