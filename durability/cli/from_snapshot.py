@@ -91,10 +91,11 @@ def run(
             status = {one.snapshot["cluster"]: _alone(one, work, skipped) for one in works}
             if len(skipped) == len(works):
                 raise next(iter(skipped.values()))
-            for one in works if then is not None else ():
-                cluster = one.snapshot["cluster"]
-                if cluster not in skipped and status[cluster] != exit_status.INCOMPLETE:
-                    status[cluster] = max(status[cluster], _alone(one, then, skipped))
+            if then is not None:
+                for one in works:
+                    cluster = one.snapshot["cluster"]
+                    if cluster not in skipped and status[cluster] != exit_status.INCOMPLETE:
+                        status[cluster] = max(status[cluster], _alone(one, then, skipped))
             return max(status.values())
 
         status = job_log.logged(log, console, on_snapshots)
