@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from durability.alerts.model import NO_CAUSE, UNREADABLE, Cause, ClusterPulse, Problem
 from durability.alerts.unread import unread
+from durability.catalogue.causes import split
 from durability.lake.conditions import of_result
 from durability.lake.tables import BROKERS, CLUSTERS, GROUPS, PARTITION_HEALTH, TOPICS
 from durability.plan.resolved import streams_groups
@@ -28,8 +29,6 @@ COLUMNS = ("cluster", "topic", "partitions", "categories", "cause", "categories_
 CONFIGURATION = "configuration"
 """The cause of partitions under min ISR whose replicas are all in sync."""
 EXAMPLES = 3
-# A rack's name may have a comma in it.
-_SEPARATOR = re.compile(r", (?=broker:\d|rack:|[a-z-]+(?:, |$))")
 _SUBJECT = re.compile(r"(broker:\d+|rack:.*) [a-z-]+", re.DOTALL)
 Racks = Mapping[tuple[str, str], frozenset[str]]
 """By cluster and rack, its brokers as subjects."""
@@ -103,7 +102,7 @@ def causes(text: str, cluster: str, racks: Racks) -> tuple[Cause, ...]:
     [('broker:3 down', ['broker:3']), ('rack:a, b down', ['rack:a, b']), ('no-leader', ['no-leader'])]
     """
     found = []
-    for one in dict.fromkeys(_SEPARATOR.split(text)):
+    for one in split(text):
         match = _SUBJECT.fullmatch(one)
         subject = match[1] if match else one
         brokers = (

@@ -34,6 +34,19 @@ WORDED = {
 _CODE = re.compile(rf"(?:(?<=\s)|(?<![^,\s]))({'|'.join(sorted(WORDED, key=len, reverse=True))})(?=,|$)")
 
 
+# A rack's name may have a comma in it.
+_SEPARATOR = re.compile(r", (?=broker:\d|rack:|[a-z-]+(?:, |$))")
+
+
+def split(text: str) -> list[str]:
+    """The causes of a row of `partition_health`, each once.
+
+    >>> split("broker:3 down, rack:a, b down, no-leader, broker:3 down")
+    ['broker:3 down', 'rack:a, b down', 'no-leader']
+    """
+    return list(dict.fromkeys(_SEPARATOR.split(text)))
+
+
 def worded(cause: str | None) -> str | None:
     """The cause as findings show it: codes become names, all other text stays.
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from durability.lake.conditions import captured_within
 from durability.lake.tables import FINDINGS
-from durability.plan.inventory import INVENTORY, Inventory
+from durability.plan.inventory import Inventory
 from durability.plan.plan import ACCEPTED, to_text
+from durability.policy.inventory import INVENTORY
 from durability.report.words import SEVERITIES
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")

@@ -106,9 +106,10 @@ def _newest(runs: Iterable[Row]) -> list[Row]:
 
 
 def _has(runs: Sequence[Row]) -> str:
+    late = f". Runs that ended more than {LATE.days} days after the period don't count"
     if not runs:
-        return "; it has none before either"
-    return f"; its runs before are from {night(runs[0]['captured_at'])} to {night(runs[-1]['captured_at'])}"
+        return f"{late}. It has none before either"
+    return f"{late}. Its runs before are from {night(runs[0]['captured_at'])} to {night(runs[-1]['captured_at'])}"
 
 
 def _snapshots(lake: Any, period: Period) -> list[dict[str, Any]]:

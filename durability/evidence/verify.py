@@ -49,7 +49,7 @@ class Run:
     """What is found in one run's folder.
 
     problems: what isn't as attested, each with the file's name. notes: what else a reader must know.
-    digests: the SHA-256 of each file, by its path in the folder.
+    digests: the SHA-256 of each file, by its path in the folder. unread: paths of files and folders that can't be read.
     predicate: that of the signed statement, else of manifest.json. Empty if there is none.
     place: what has the files, in texts.
     """
@@ -62,6 +62,7 @@ class Run:
         self.problems: list[str] = []
         self.notes: list[str] = []
         self.digests: dict[str, str] = {}
+        self.unread: set[str] = set()
         self.predicate: dict[str, Any] = {}
 
     @property
@@ -253,6 +254,7 @@ def _digests(run: Run) -> Iterator[tuple[str, str]]:
                 elif not os.listdir(path):
                     run.wrong(name, "an empty folder, which is not attested")
             except OSError as error:
+                run.unread.add(name)
                 run.wrong(name, f"can't be read: {error.strerror}")
 
 
@@ -386,6 +388,8 @@ def _compare(run: Run, subjects: dict[str, str]) -> None:
         if run.digests[name] != subjects[name]:
             run.wrong(name, "differs from what was attested")
     for name in sorted(subjects.keys() - run.digests.keys()):
+        if name in run.unread or any(name.startswith(f"{path}/") for path in run.unread):
+            continue
         now = next((other for other in sorted(added) if added[other] == subjects[name]), None)
         run.wrong(name, f"renamed to {now}" if now else "missing")
         added.pop(now or "", None)

@@ -20,9 +20,6 @@ from typing import Any
 from durability.policy.inventory import CSV, MSK, Entry, Listing
 from durability.policy.model import Cluster
 
-INVENTORY = "inventory"
-"""What findings on an inventory as a whole have as their cluster."""
-
 
 @dataclass(frozen=True)
 class ReadInventory:

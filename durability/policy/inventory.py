@@ -12,6 +12,8 @@ from durability.policy.yamlfile import Document, read, shown
 
 CSV, MSK, STRIMZI = KINDS = ("csv", "msk", "strimzi")
 COLUMNS = ("id", "owner", "environment")
+INVENTORY = "inventory"
+"""What findings on an inventory as a whole have as their cluster."""
 
 
 @dataclass(frozen=True)

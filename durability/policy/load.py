@@ -8,6 +8,7 @@ from typing import Any
 
 from durability.catalogue import CONTROLS
 from durability.policy.formats import CLUSTERS, POLICY, WAIVERS
+from durability.policy.inventory import INVENTORY
 from durability.policy.match import matches
 from durability.policy.model import (
     PAGING,
@@ -188,6 +189,8 @@ def load_clusters(path: Path | str) -> list[Cluster]:
         name, place = stated["id"], ("clusters", index, "id")
         if name in lines:
             raise document.refuse(place, f"cluster {shown(name)} is there twice, first in line {lines[name]}")
+        if name == INVENTORY and document.content.get("inventory"):
+            raise document.refuse(place, f"findings on an inventory have cluster {name}; give this cluster another id")
         lines[name] = document.lines[place]
         racks = {int(node): rack for node, rack in stated.pop("controllers", {}).items()}
         others = tuple(stated.pop("inventory_names", ()))

@@ -214,7 +214,7 @@ def _refusal(content: Mapping[str, Any]) -> str:
         return str(proof["harms"][0])
     if not content["targets"] and content["undoes"] is None:
         return "there is no finding to fix"
-    left_out = sorted(content["left_out"], key=lambda entry: entry["topic"] is not None)
+    left_out = sorted(content["left_out"], key=lambda entry: entry["topic"] is not None) or content["notes"]
     if not left_out:
         return "no step of a plan fixes any of these findings now"
     first = left_out[0]

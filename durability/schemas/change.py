@@ -27,6 +27,11 @@ STEP = Object(
         "topics": Member(ListOf(Text())),
         "partitions": Member(COUNT, about="how many it moves, or elects a leader of"),
         "bytes": Member(COUNT, about="that it copies, as far as sizes are known"),
+        "unknown_bytes": Member(
+            COUNT,
+            optional=True,
+            about="new replicas of partitions of unknown size: they count 0 bytes; left out: as many as 0",
+        ),
         "why": TEXT,
         "undo": Member(Text(), nullable=True, about="the script that takes it back; null if the plan isn't offered"),
         "after": Member(ListOf(Text()), about="steps that must be complete before it"),

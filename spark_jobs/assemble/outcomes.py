@@ -12,8 +12,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from durability.plan.inventory import INVENTORY, Inventory
+from durability.plan.inventory import Inventory
 from durability.plan.plan import Plan
+from durability.policy.inventory import INVENTORY
 from spark_jobs.assemble import verdicts
 from spark_jobs.controls import having, inventory_coverage, rules
 from spark_jobs.frames import applications

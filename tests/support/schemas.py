@@ -36,6 +36,7 @@ BEYOND_POLICY = {
     "a day that isn't in the calendar": r"expected a (day|moment) such as .* found .*[0-9]{4}-[0-9]{2}-[0-9]{2}",
     "a number written another way": r"expected a whole number, found a number \(\"0x|found a decimal number \(\"-?\d+\.0\"",
     "a key or an identity twice": "is there twice",
+    "a cluster's id that findings on an inventory have": "findings on an inventory have cluster",
 }
 """Reasons to refuse a policy, waivers, clusters or frameworks file that no schema can express, in the reader's words."""
 BEYOND_TOPOLOGY = {

@@ -145,6 +145,11 @@ class Step:
     def bytes(self) -> int:
         return sum(move.copied for move in self.moves)
 
+    @property
+    def unknown_bytes(self) -> int:
+        """The new replicas of unknown size, which count 0 in `bytes`."""
+        return sum(len(move.added) for move in self.moves if move.bytes is None)
+
 
 @dataclass(frozen=True)
 class Wanted:

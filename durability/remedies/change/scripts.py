@@ -179,6 +179,7 @@ def as_dict(step: Step, offered: bool) -> Mapping[str, object]:
         "topics": step.topics,
         "partitions": step.partitions,
         "bytes": step.bytes,
+        "unknown_bytes": step.unknown_bytes,
         "why": step.why,
         "undo": f"{UNDO}/{step.id}.sh" if offered else None,
         "after": list(step.after),

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.catalogue.causes import worded
+from durability.catalogue.causes import split, worded
 from durability.catalogue.listing import cli_sentence
 from durability.report.words import clipped, ranges
 
@@ -98,7 +98,9 @@ class TopicDetails:
         for category in (*(row["categories"] or ()), row["rack_category"]):
             self.ids.setdefault((category or "").replace("-", "_"), []).extend(row["partitions"])
         if row["cause"]:
-            self.causes[worded(row["cause"])] += len(row["partitions"])
+            # By broker: partitions list the same causes in the order of their replicas.
+            causes = sorted(split(row["cause"]), key=lambda cause: (len(cause), cause))
+            self.causes[worded(", ".join(causes))] += len(row["partitions"])
         if row["cli_differs"]:
             self.notes.setdefault(cli_sentence(row["cli_differs"]), []).extend(row["partitions"])
 

@@ -30,8 +30,8 @@ STRICT = ("acked_racks", "min_insync_racks", "acked_copies", "min_insync_replica
 """Requirements that sort tiers by strictness, after what the tiers must survive."""
 
 ASSESS = (
-    "Step 2 of KIP-1290's procedure: assess how long the rack will be away. No partition is under a threshold because of it: "
-    "nothing has to be changed."
+    "Step 2 of KIP-1290's procedure: assess how long the rack will be away. No threshold rejects writes because of it, so no "
+    "setting has to be changed. Partitions that are offline without the rack need it back."
 )
 STEPS = {
     "lower": "Step 3: for an extended outage, lower the threshold of these topics. Writes work again, with less durability. "

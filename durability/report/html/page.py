@@ -154,7 +154,7 @@ def context(report: Report) -> dict[str, Any]:
         "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
         "worse": first([r for r in report.rows.shown["FAIL"] if worsened(r)], NEW),
         "worsened_total": worsened_total(report.counts),
-        "health": {"shown": topics, "left": unhealthy - len(topics)},
+        "health": {"shown": topics, "left": unhealthy - len(topics), "read": bool(data.health.clusters)},
         "placements": data.placements,
         "evaluated": len(missing) < len(snapshots),
         "applications": first(data.applications, APPLICATIONS),

@@ -380,6 +380,21 @@ def test_runs_that_are_missing_are_named(out):
     assert status == 1 and "runs are missing at the end" in said
 
 
+def test_what_cannot_be_read_is_not_called_missing(out, monkeypatch):
+    run, name = runs(out)[-1], "report/findings.json"
+    sha256 = verify._sha256
+
+    def denied(path):
+        if path == run / name:
+            raise PermissionError(13, "Permission denied")
+        return sha256(path)
+
+    monkeypatch.setattr(verify, "_sha256", denied)
+    assert [text for text in verify.check_run(run).problems if name in text] == [
+        f"{name}: can't be read: Permission denied"
+    ]
+
+
 def test_a_renamed_run_and_what_is_no_run_are_named(out):
     last = runs(out)[-1]
     copied = last.with_name(last.name[:-1] + ("0" if last.name[-1] != "0" else "1"))

@@ -274,6 +274,13 @@ def test_a_wrong_cluster_is_refused(load, entry, words):
     assert words in message
 
 
+def test_no_cluster_has_the_name_of_what_findings_on_an_inventory_have(load):
+    text = "format: durability-clusters/1\nclusters: [{id: inventory}]\n"
+    assert [cluster.id for cluster in load(load_clusters, text)] == ["inventory"]
+    message = refused(load, load_clusters, f"{text}inventory: [{{name: cmdb, csv: all.csv}}]\n")
+    assert "findings on an inventory have cluster inventory; give this cluster another id" in message
+
+
 def test_how_long_the_lake_keeps_things_is_read_and_no_part_of_the_fingerprint(load):
     stated = "retention: {snapshots: 30d, pulses: 12h, evidence: {each: quarter, for: 3650d}, evidence_folders: 60d}\n"
     policy = load(load_policy, POLICY + stated)

@@ -336,6 +336,10 @@ POLICY_EXCEPTIONS = {
     "a day that isn't in the calendar": (load_waivers, changed(WAIVERS, "waivers/0/expires", "2027-02-31")),
     "a number written another way": (load_policy, changed(POLICY, "tiers/critical/acked_racks", 2.0)),
     "a key or an identity twice": (load_clusters, changed(CLUSTERS, "clusters/1/id", "eu")),
+    "a cluster's id that findings on an inventory have": (
+        load_clusters,
+        changed({**CLUSTERS, "inventory": [{"name": "cmdb", "csv": "all.csv"}]}, "clusters/1/id", "inventory"),
+    ),
 }
 
 
