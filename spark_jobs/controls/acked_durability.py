@@ -14,7 +14,6 @@ from spark_jobs.controls import replica_rack_spread
 from spark_jobs.frames import acks_table, base, target
 from spark_jobs.frames.acks import NEVER
 from spark_jobs.frames.columns import certain, possible, struct
-from spark_jobs.frames.effective_min_isr import effective_min_isr
 from spark_jobs.frames.flagged import Flagged
 from spark_jobs.frames.rack_health import (
     INCONSISTENT,
@@ -79,7 +78,7 @@ def _order_and_facts() -> Column:
             "led": possible(~F.col("offline")),
             **{f"accepted_{name}": possible(F.col(column) == NO_ERROR) for name, column in ANSWERS.items()},
             **{name: F.col(name) for name in ("isr_count", "isr_rack_count", "partition", *acks_table.FACTS)},
-            "acked_min_isr": F.col("acked_min_isr"),
+            **{name: F.col(name) for name in ("acked_min_isr", "acked_effective_min_isr")},
         }
     )
 
@@ -156,9 +155,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "smallest_min_insync_replicas": smallest,
             "with_min_insync_racks": F.when(F.col("acked_racks_would_do"), with_min_racks),
             "partition": worst["partition"],
-            "effective_min_insync_replicas": effective_min_isr(
-                worst["acked_min_isr"], worst["replica_count"], worst["caps"]
-            ),
+            "effective_min_insync_replicas": worst["acked_effective_min_isr"],
             "readings": acks_table.readings(worst, F.col(NOW)),
             "partitions_by_answer": struct({name: F.col(column) for name, column in ANSWERS.items()}),
         },

@@ -1,4 +1,4 @@
-"""min-insync-replicas: the min ISR that the leader enforces is below what the tier requires.
+"""min-insync-replicas: the min ISR that a leader enforces, whichever broker leads, is below what the tier requires.
 
 Since Kafka 3.7 a leader enforces min(min.insync.replicas, replicas); see `spark_jobs.frames.effective_min_isr`.
 """
@@ -14,13 +14,13 @@ from spark_jobs.frames.flagged import Flagged
 from spark_jobs.frames.partition_minimum import PartitionMinimum
 
 CONTROL = "min-insync-replicas"
-RULE = PartitionMinimum(CONTROL, "effective_min_isr", key="min_insync_replicas")
+RULE = PartitionMinimum(CONTROL, "acked_effective_min_isr", key="min_insync_replicas")
 outcome, check = RULE.outcome, RULE.check
 
 
 def measures() -> dict[str, Column | Flagged]:
-    effective = F.col("effective_min_isr")
-    fields = F.struct("min_isr", "min_isr_source", effective.alias("effective"))
+    effective = F.col(RULE.value)
+    fields = F.struct(F.col("acked_min_isr").alias("min_isr"), "min_isr_source", effective.alias("effective"))
     missing = effective - F.coalesce(RULE.of_partition, F.lit(0))
     return RULE.measures() | {
         "min_insync_replicas_at_worst": base.at_worst_partition(fields, missing, or_unknown=True),

@@ -22,7 +22,8 @@ OUTAGE, DOWNGRADE = "outage", "silent-downgrade"
 
 
 def measures() -> dict[str, Column | Flagged]:
-    excess = F.col("min_isr") - F.col("judged_rf")
+    # Another leader may have another value.
+    excess = F.when(F.col("acked_min_isr").isNotNull(), F.col("min_isr") - F.col("judged_rf"))
     fields = F.struct("min_isr", F.col("judged_rf").alias("rf"), "caps", "min_isr_source")
     # The worst partition: an outage, then a downgrade, then an unknown release, each by the largest excess.
     above = F.when(~F.col("caps"), 3).when(F.col("caps"), 2).otherwise(1)

@@ -263,6 +263,9 @@ def spans(shape: DataFrame) -> DataFrame:
         F.transform(ends, layout).alias("ends"),
         layout(F.col("in_sync")).alias("isr_layout"),
         effective_min_isr(*counts, F.col("caps")).alias("effective_min_isr"),
+        effective_min_isr(F.col("acked_min_isr"), F.col("replica_count"), F.col("caps")).alias(
+            "acked_effective_min_isr"
+        ),
     )
     appended = possible(enough_in_sync(F.size("isr"), *counts, F.col("effective_min_isr")))
     return laid_out.select(
@@ -327,7 +330,8 @@ def judged(spans: DataFrame) -> DataFrame:
         (led & enough & (isr == effective)).alias("at_min_isr"),
         (led & ((isr < F.col("rf")) | dead)).alias("under_replicated"),
         (certain(isr >= F.col("rf")) & ~dead).alias("isr_whole"),
-        (F.col("judged_rf") - effective).alias("write_headroom"),
+        # Another leader may have another value.
+        F.when(F.col("acked_effective_min_isr").isNotNull(), F.col("judged_rf") - effective).alias("write_headroom"),
         _acked().alias("acked"),
         F.when(F.col("own_racks").isNotNull(), F.col("own_racks")["racks"]).otherwise(span).alias("replica_racks"),
         _required("replica_racks", F.col("own_racks")["required"]).alias("required_replica_racks"),
