@@ -10,6 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from durability.embedded_kafka.streams import INPUT, StreamsApplication
@@ -28,7 +29,10 @@ def process_of(application: StreamsApplication, zone: str) -> str:
 def held(application: StreamsApplication, zone: str) -> set[str]:
     """The tasks whose RocksDB the instance's process has open."""
     folder = Path(f"/proc/{application.pids[zone]}/fd")
-    opened = {str(file.readlink()) for file in folder.iterdir() if file.is_symlink()}
+    opened = set()
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):  # the process has closed it since
+            opened.add(str(file.readlink()))
     state = re.escape(str(application.state_folder(zone)))
     return {m[1] for path in opened if (m := re.match(rf"{state}/(\d+_\d+)/rocksdb/", path))}
 
