@@ -139,7 +139,8 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
     text = [
         "#!/bin/bash",
         f"# Moves {_partitions(len(gone.moves))} from {listed(gone.brokers)} to live brokers, as {PLAN} states.",
-        "# Run it only if these brokers never come back, or if writes can't wait. It stops at the first command that fails.",
+        "# Run it only if these brokers never come back. With --keep it doesn't unregister them: for writes that can't wait.",
+        "# It stops at the first command that fails.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
         *_alone(facts),
@@ -157,6 +158,7 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
     unregister = [line for broker in gone.brokers for line in lines(Unregister(broker), facts)]
     if unregister:
         text += [
+            "[[ ${1:-} != --keep ]] || exit 0",
             'topics=$(kafka-topics --bootstrap-server "$BOOTSTRAP" --describe)',
             f'if grep -E "Replicas: ([0-9]+,)*({"|".join(map(str, gone.brokers))})(,|\\s)" <<< "$topics"; then',
             '  echo "these partitions still have replicas there: the brokers stay registered"; exit 1',

@@ -252,7 +252,7 @@ def _on_live_brokers(topic: str, facts: ClusterFacts) -> Remedy:
         return []
     who, have = ("broker ", "has") if len(facts.gone.brokers) == 1 else ("brokers ", "have")
     return advice(
-        "If writes can't wait, the script restores them although the brokers may come back: new replicas on live brokers count as"
+        "If writes can't wait and the brokers may come back, run the script with --keep: new replicas on live brokers count as"
         f" soon as they are in sync. Then {listed(facts.gone.brokers, who)} {have} no replica of these partitions any more"
     )
 

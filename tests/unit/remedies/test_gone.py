@@ -148,13 +148,28 @@ def test_a_partition_whose_replicas_are_others_than_planned_is_not_complete(tmp_
     assert done.returncode == 1 and "not complete, or unknown" in done.stdout and "kafka-cluster" not in ran
 
 
+def test_brokers_that_may_come_back_are_not_unregistered(tmp_path):
+    for options, unregisters in (((), True), (("--keep",), False)):
+        done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", options=options)
+        assert done.returncode == 0 and ("kafka-cluster" in ran) is unregisters
+        assert "kafka-reassign-partitions" in ran
+        (tmp_path / "ran").unlink()
+
+
 def test_a_script_that_completes_says_nothing_of_throttles(tmp_path):
     done, _ = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.")
     assert done.returncode == 0 and "throttle" not in done.stdout
 
 
 def run(
-    folder, described: str, listed: str, facts=KRAFT, fails=None, verified="is completed", acls=(gone.NO_AUTHORIZER, 1)
+    folder,
+    described: str,
+    listed: str,
+    facts=KRAFT,
+    fails=None,
+    verified="is completed",
+    acls=(gone.NO_AUTHORIZER, 1),
+    options=(),
 ) -> tuple[subprocess.CompletedProcess, str]:
     """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments.
 
@@ -176,7 +191,9 @@ def run(
     (folder / "sleep").chmod(0o755)
     (folder / gone.SCRIPT).write_text(gone.script(ONE, facts))
     environment = {"PATH": f"{folder}:/bin:/usr/bin", "BOOTSTRAP": "b:9092", "ZOOKEEPER": "z:2181"}
-    done = subprocess.run(["bash", str(folder / gone.SCRIPT)], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        ["bash", str(folder / gone.SCRIPT), *options], capture_output=True, text=True, env=environment
+    )
     return done, (folder / "ran").read_text()
 
 
