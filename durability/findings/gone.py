@@ -60,8 +60,8 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     stated: defaultdict[str, list[dict[str, str | None]]] = defaultdict(list)
     for row in lake.scan(BROKERS, In("attempt_id", set(clusters)), columns=columns).to_pylist():
         free = has_room(row["log_dirs"], row["offline_log_dirs"])
-        failed = bool(row["offline_log_dirs"]) or any(d["error"] for d in row["log_dirs"] or ())
-        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], free, failed=failed))
+        one = Broker(row["broker"], row["rack"], row["live"], free, failed=bool(row["offline_log_dirs"]))
+        brokers[row["attempt_id"]].append(one)
         stated[row["attempt_id"]].append(dict(row["configs"] or ()))
     affected = {attempt: _Affected(of) for attempt, of in brokers.items() if any(b.live is False for b in of)}
     # Without a controller no plan can run, and the brokers' facts will be outdated when there is one.

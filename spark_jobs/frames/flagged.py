@@ -14,16 +14,8 @@ GATHERED = "flagged"
 MASK = "mask"
 CARRIED = (
     *("ids", "causes", "cli_differs", "acks_all_kip_1290_error", "isr_whole", "isr_count", "rf", "min_isr"),
-    *(
-        "effective_min_isr",
-        "acked_effective_min_isr",
-        "min_isr_source",
-        "replica_count",
-        "caps",
-        "partition",
-        "contradiction",
-    ),
-    *("blocking", "starts_first", "leaving"),
+    *("effective_min_isr", "acked_effective_min_isr", "min_isr_source", "replica_count", "caps", "partition"),
+    *("contradiction", "blocking", "starts_first", "leaving"),
     *("most_rf", "replica_racks", "required_replica_racks", "required_min_insync_replicas", "balance"),
 )
 """The columns of a flagged partition that measures may read."""

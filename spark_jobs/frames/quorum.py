@@ -63,8 +63,7 @@ def left(lost: Column) -> Column:
     there = F.filter(remaining, lambda v: certain(v["leader"]) | certain(v["caught_up"]) | certain(v["live"]))
     needed, stated = majority(F.size(everyone)), (F.col("quorum_mode") == "kraft") & (F.size(everyone) > 0)
     no_leader = F.col("voting")["no_leader"]
-    short = (F.size(remaining) < needed) | no_leader
-    kept = F.when(short, False).when(F.size(there) >= needed, True)
+    kept = F.when(F.size(remaining) < needed, False).when(F.size(there) >= needed, True)
     fields = {"voters": F.size(everyone), "left": F.size(remaining), "needed": needed}
     known = {name: F.when(stated, number) for name, number in fields.items()}
     return struct(

@@ -87,21 +87,20 @@ class Draft:
     def why(self, finding: Finding, otherwise: str | None) -> str:
         """Why the finding remains. otherwise: its remediation."""
         whole = next((why for topic, why in self.left_out if topic is None), None)
-        own = next((why for topic, why in self.left_out if topic == finding["resource"]), None)
-        if finding["resource_type"] != "topic":
-            own = None
-        held = (self.held or {}).get(finding["resource"]) if finding["resource_type"] == "topic" else None
-        note = self.notes.get(finding["resource"]) if finding["resource_type"] == "topic" else None
-        if note == RELAXED and finding["control"] != "rack-loss":
-            note = None
-        said = whole or own or note or held
+        said = whole or (self._of_topic(finding) if finding["resource_type"] == "topic" else None)
         if said is not None:
             return said
-        if otherwise is not None and finding["resource"] in self._moved:
-            return REMAINS
         if otherwise is None or "\n" in otherwise or not otherwise[:1].isalpha():
             return "no step of a plan fixes it: its remediation in findings.json has the commands"
         return otherwise
+
+    def _of_topic(self, finding: Finding) -> str | None:
+        topic = finding["resource"]
+        note = self.notes.get(topic)
+        if note == RELAXED and finding["control"] != "rack-loss":
+            note = None
+        said = dict(self.left_out).get(topic) or note or (self.held or {}).get(topic)
+        return said or (REMAINS if topic in self._moved else None)
 
     @cached_property
     def _moved(self) -> frozenset[str]:

@@ -100,9 +100,10 @@ def enough_in_sync(settings: Iterable[Setting]) -> list[str]:
         if setting.topic is not None and setting.name == MIN_ISR and setting.value is not None:
             by_value[int(setting.value)].append(setting.topic)
     return [
-        f"! grep -E '{of_partitions(topics)}.*Isr: ?([0-9]+,){{0,{value - 2}}}[0-9]+([[:space:]]|$)' <<< \"$topics\""
+        f"! grep -E '{of_partitions(some)}.*Isr: ?([0-9]+,){{0,{value - 2}}}[0-9]+([[:space:]]|$)' <<< \"$topics\""
         for value, topics in by_value.items()
         if value > 1
+        for some in _in_patterns(topics)
     ]
 
 
@@ -126,7 +127,10 @@ def no_throttles(facts: ClusterFacts) -> list[str]:
 
 def no_throttled_replicas(topics: Iterable[str]) -> list[str]:
     """No topic has a list of throttled replicas. The tool would replace it, and delete it at the end."""
-    return [f"! grep -E '{of_partitions(topics)}.*replication[.]throttled[.]replicas=' <<< \"$topics\""]
+    return [
+        f"! grep -E '{of_partitions(some)}.*replication[.]throttled[.]replicas=' <<< \"$topics\""
+        for some in _in_patterns(topics)
+    ]
 
 
 def may_change(settings: Iterable[Setting], facts: ClusterFacts, *, raises: bool) -> list[str]:
