@@ -276,14 +276,14 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) 
     """Which brokers start before others, and what happens if they don't. With unclean leader election off, any order is safe.
 
     first: `brokers` that have all acknowledged records, and the offline `partitions` whose other replicas may lack some.
-    unclean: is unclean leader election on? None: unknown. led: may a controller lead, so that a setting can be changed?
+    unclean: do controllers elect unclean leaders? None: unknown. led: may a controller lead, so that a setting can be changed?
 
     >>> _order([{"brokers": [3], "partitions": [0, 4]}], True, led=False)  # doctest: +NORMALIZE_WHITESPACE
     ('Start broker 3 before the other replicas of partitions 0, 4: these may lack acknowledged records.',
      'Unclean leader election is on: if another replica starts first, it leads, and the records that it lacks are deleted.')
     >>> _order([{"brokers": [2, 3], "partitions": [1]}], False, led=True)  # doctest: +NORMALIZE_WHITESPACE
     ('Until one of brokers 2, 3 is up, partition 1 stays offline: the other replicas may lack acknowledged records.',
-     'Unclean leader election is off, so the brokers may start in any order: no other replica leads before.')
+     'No unclean leader is elected here, so the brokers may start in any order: no other replica leads before.')
     """
     sentences = []
     for found in first:
@@ -300,7 +300,7 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) 
                 f"Start {who} before the other replicas of {partitions}: these may lack acknowledged records."
             )
     if unclean is False:
-        off = "Unclean leader election is off, so the brokers may start in any order: no other replica leads before."
+        off = "No unclean leader is elected here, so the brokers may start in any order: no other replica leads before."
         return (*sentences, off)
     on = "Unclean leader election is on: if" if unclean else "If unclean leader election is on and"
     sentences.append(f"{on} another replica starts first, it leads, and the records that it lacks are deleted.")
