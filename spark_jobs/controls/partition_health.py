@@ -19,7 +19,12 @@ from spark_jobs.frames.flagged import Flagged, each
 CONTROL = "partition-health"
 SHOWN = 5
 """The most contradicting readings that a verdict has."""
-OF_OFFLINE = {"first": "offline_first", "unclean": "elects_unclean", "electable": "electable", "outdated": "outdated_leader"}
+OF_OFFLINE = {
+    "first": "offline_first",
+    "unclean": "elects_unclean",
+    "electable": "electable",
+    "outdated": "outdated_leader",
+}
 """Evidence on partitions without a leader, with the columns that have it."""
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.policy.numbers import BELOW_RF
-from spark_jobs.frames import acks, base, causes, rack_health, settings
+from spark_jobs.frames import acks, base, causes, min_isr, rack_health, settings
 from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.frames.facts import unlisted
@@ -162,82 +162,10 @@ def shape(facts: DataFrame) -> DataFrame:
         F.when(countable, F.when(moving, F.greatest(*ends)).when(at_rest, replicas)).alias("most_rf"),
         F.when(moving, without_adding).when(at_rest, brokers).alias("after_adding"),
         F.when(moving, without_removing).when(at_rest, brokers).alias("before_removing"),
-        _acked_min_isr().alias("acked_min_isr"),
-        _min_isr_source().alias("min_isr_source"),
+        min_isr.acked().alias("acked_min_isr"),
+        min_isr.source().alias("min_isr_source"),
         # Possible leaders may have different releases. Neither is always worse: one rejects writes, the other keeps fewer copies.
-        _of_leader("caps").alias("caps"),
-    )
-
-
-def _of_leader(field: str) -> Column:
-    """A field of the leader's broker. If the leader is unknown, the value that all replicas have, else NULL."""
-    distinct = F.array_distinct(F.col("brokers")[field])
-    common = F.when(F.size(distinct) == 1, F.element_at(distinct, 1))
-    return F.when(F.col("leader").isNotNull(), F.col("leading")[field]).otherwise(common)
-
-
-def _min_isr() -> Column:
-    """min.insync.replicas as the leader enforces it; NULL if unknown. Reads `acked_min_isr`.
-
-    They differ if the topic's answer came from the settings of a broker that may not be the leader.
-    """
-    answered = F.col("own_min_isr").isNotNull() & ~F.col("own_min_isr_source").isin("topic", "cluster-default")
-    of_leader = F.when(certain(answered & ~_recorded()) & F.col("min_isr_readable"), F.col("leading")["min_isr"])
-    return F.coalesce(of_leader, "acked_min_isr")
-
-
-def _acked_min_isr() -> Column:
-    """min.insync.replicas that acks=all guarantees for a partition, whichever of its brokers leads; NULL if unknown.
-
-    An override or a cluster-wide value applies as stated. Otherwise brokers may have different values of their own:
-
-    - If the topic's answer has no value, the leader's applies; for a partition that certainly has no leader, the smallest.
-    - If the answer came from the settings of one broker, which may have no replica, the smallest value of the replicas' brokers
-      applies.
-
-    A live broker whose settings could not be read may have a smaller value, so only a value of 1 is certain then. A broker that
-    is down is ignored: it doesn't lead now, and its settings can't be read, so all its topics would be UNKNOWN.
-
-    With ELR on, the controllers' value is recorded cluster-wide and overrides the brokers' own (`_recorded`). An answer for the
-    topic that differs from it is a contradiction, so the value is unknown.
-    """
-    values = F.col("brokers")["min_isr"]
-    smallest = F.array_min(values)
-    smallest_if_all = F.when(F.forall(values, lambda v: v.isNotNull()) | (smallest == 1), smallest)
-    of_leader = F.when(F.col("leader_known") & F.col("leader").isNull(), smallest_if_all).otherwise(
-        _of_leader("min_isr")
-    )
-    own, source = F.col("own_min_isr"), F.col("own_min_isr_source")
-    all_read = F.forall("brokers", lambda b: b["min_isr"].isNotNull() | ~possible(b["live"]))
-    answered = F.when(all_read, F.coalesce(smallest, own)).when(F.least(own, smallest) == 1, 1)
-    of_brokers = F.when(own.isNotNull(), answered).when(source.isNull(), of_leader)
-    recorded = F.when(F.size("recorded_min_isr") == 1, F.element_at("recorded_min_isr", 1))
-    return F.when(
-        F.col("min_isr_readable"),
-        F.when(source.isin("topic", "cluster-default"), own)
-        .when(~_recorded(), of_brokers)
-        .when(_recorded() & own.isNull(), recorded)
-        .when(recorded == of_brokers, recorded),
-    )
-
-
-def _recorded() -> Column:
-    """Does the controllers' recorded min.insync.replicas apply to topics without a value? NULL if ELR may be on.
-
-    Brokers that state a cluster-wide value have already read the record.
-    """
-    read = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
-    return F.when((F.size("recorded_min_isr") == 0) | certain(read), False).otherwise(F.col("elr_on"))
-
-
-def _min_isr_source() -> Column:
-    of_topic = certain(F.col("own_min_isr_source").isin("topic", "cluster-default"))
-    broker = F.coalesce(F.col("leading"), F.try_element_at("brokers", F.lit(1)))
-    return F.when(
-        F.col("min_isr_readable"),
-        F.when(~of_topic & _recorded(), "cluster-default").otherwise(
-            F.coalesce("own_min_isr_source", broker["min_isr_source"])
-        ),
+        min_isr.of_leader("caps").alias("caps"),
     )
 
 
@@ -258,7 +186,7 @@ def spans(shape: DataFrame) -> DataFrame:
         F.col("after_adding").isNotNull(), F.array("after_adding")
     )
     counts = F.col("min_isr"), F.col("replica_count")
-    laid_out = shape.withColumn("min_isr", _min_isr()).select(
+    laid_out = shape.withColumn("min_isr", min_isr.enforced()).select(
         "*",
         F.transform(ends, layout).alias("ends"),
         layout(F.col("in_sync")).alias("isr_layout"),
@@ -359,11 +287,11 @@ def _acked() -> Column:
 
     If the replicas are unknown, it guarantees at most as many copies and racks as there are replicas.
     """
-    required, min_isr = F.col("required"), F.col("acked_min_isr")
+    required, minimum = F.col("required"), F.col("acked_min_isr")
     # Observers are among the replicas and may never join the ISR.
     ends = F.when(~F.col("has_observers"), F.col("ends"))
-    known = acks.guaranteed(ends, min_isr, F.col("caps"), required["acked_copies"], required["acked_racks"])
-    return F.coalesce(known, acks.undecided(F.least(min_isr, "replica_count")))
+    known = acks.guaranteed(ends, minimum, F.col("caps"), required["acked_copies"], required["acked_racks"])
+    return F.coalesce(known, acks.undecided(F.least(minimum, "replica_count")))
 
 
 def in_racks(judged: DataFrame) -> DataFrame:
