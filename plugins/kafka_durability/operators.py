@@ -196,7 +196,10 @@ class ReportOperator(EvaluatedStep):
 
 
 class NotifyOperator(Step):
-    """Sends the run's digest to Slack if there is a Connection for it. A failure doesn't fail the audit."""
+    """Sends the run's digest to Slack if there is a Connection for it. A failure doesn't fail the audit.
+
+    Runs after a failure, too. Then there is no report, and `tell_slack` tells that the run failed.
+    """
 
     takes_lake = False  # a catalog that doesn't answer must not fail the audit because of a digest
     template_fields = ("reported",)
@@ -204,6 +207,11 @@ class NotifyOperator(Step):
     def __init__(self, *, reported: Any, **kwargs: Any):
         super().__init__(**kwargs)
         self.reported = reported
+
+    def execute(self, context: Mapping[str, Any]) -> Any:
+        if not self.reported:
+            raise AirflowSkipException("no report was written")
+        return super().execute(context)
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
         notify.notify(settings, Path(self.reported["findings.json"]), webhook, self.log, summary)
