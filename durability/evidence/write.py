@@ -21,7 +21,8 @@ from durability.policy import load_policy, load_waivers
 from durability.policy.model import fingerprint
 from durability.remedies.plans import INDEX
 from durability.remedies.plans import folder as safe_name
-from durability.report import plans
+from durability.report import plans, teams
+from durability.report.data.teams import FOLDER as TEAMS
 from durability.report.formats import ocsf
 
 REPORT, INPUTS, DOCUMENTS = "report", "inputs", "documents"
@@ -147,7 +148,7 @@ def _report_files(files: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
         if name in NOT_KEPT:
             continue
         if path.is_dir():
-            for file in (path / INDEX, *plans.files(path)):
+            for file in teams.files(path) if name == TEAMS else (path / INDEX, *plans.files(path)):
                 yield f"{name}/{file.relative_to(path).as_posix()}", file
         else:
             yield name, path

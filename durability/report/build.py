@@ -15,7 +15,7 @@ from durability.report.data import outages, results
 from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
-from durability.report.data.teams import team_pages, with_teams
+from durability.report.data.teams import FOLDER, team_pages, with_teams
 from durability.report.files import JsonWriter
 from durability.report.formats import junit, markdown, metrics, ocsf, oscal, spreadsheet
 from durability.report.html import page
@@ -96,10 +96,10 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
             data.outages.write(files[outages.FILE])
         files["findings.json"].flush()
         pdf.build(files[pdf.FILE].buffer, report, Path(files["findings.json"].name))
-    of_teams.write(plan, run, facets, out)
+    teams = of_teams.write(plan, run, facets, out)
     for name in wanted.keys() - set(names):
         (out / name).unlink(missing_ok=True)
-    return {name: out / name for name in names}
+    return {name: out / name for name in names} | ({FOLDER: teams} if teams else {})
 
 
 def _ending(plan: Plan, causes: Causes) -> list[dict[str, Any]]:

@@ -31,10 +31,10 @@ class TeamPages:
         if finding["team"] in self._found:
             self._found[finding["team"]].add(finding)
 
-    def write(self, plan: Plan, run: Mapping[str, Any], facets: Facets, out: Path) -> None:
+    def write(self, plan: Plan, run: Mapping[str, Any], facets: Facets, out: Path) -> Path | None:
         """Write the pages and the list. Pages of an earlier run are removed. Each file is replaced atomically.
 
-        run: as in findings.json. facets: of all findings.
+        run: as in findings.json. facets: of all findings. Returns the pages' folder; None if no team is known.
         """
         folder = out / FOLDER
         if self.pages:
@@ -47,6 +47,12 @@ class TeamPages:
                 # The list comes last. It names no page that isn't there.
                 _replace(folder / INDEX, page.render_index(run, facets.teams()), temporary)
         _remove_others(folder, {INDEX, *self.pages.values()} if self.pages else set())
+        return folder if self.pages else None
+
+
+def files(folder: Path) -> list[Path]:
+    """The pages in a folder that `TeamPages.write` wrote, and the list."""
+    return sorted(path for path in folder.glob("*.html") if path.is_file() and _is_ours(path))
 
 
 def _replace(path: Path, pieces: Iterable[str], temporary: Path) -> None:
@@ -62,8 +68,8 @@ def _remove_others(folder: Path, names: set[str]) -> None:
     """Remove pages of teams that are gone. Files that no run wrote stay."""
     if not folder.is_dir():
         return
-    for path in folder.glob("*.html"):
-        if path.name not in names and path.is_file() and _is_ours(path):
+    for path in files(folder):
+        if path.name not in names:
             path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()

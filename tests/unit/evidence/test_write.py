@@ -22,6 +22,7 @@ from durability.topology import validate
 from tests import ROOT
 from tests.support.evidence import CLUSTER, POLICY, attest, evaluated_policy, lake_of, new_key, signed_chain
 from tests.support.evidence import statement as stated
+from tests.support.html import parse
 from tests.support.lake import accepted
 from tests.support.report_cases import SHA, plan, snapshot
 from tests.support.schemas import unnamed
@@ -221,3 +222,19 @@ def test_the_document_of_a_snapshot_is_kept_until_it_is_attested(lake, tmp_path)
     assert verify.verify(folder)[1] == 0
     assert lake.documents.discard() == 0 and lake.documents.discard(timedelta(seconds=-1)) == 1
     assert lake.documents.read(attempt.attempt_id) is None
+
+
+def test_links_of_the_kept_pages_lead_to_attested_files(tmp_path):
+    (tmp_path / "teams").mkdir()
+    (tmp_path / "teams" / "mine.html").write_text("a page that no run wrote")
+    clusters = [snapshot("eu-payments", team="pay"), snapshot("us", team="web")]
+    folder = attest(tmp_path, None, snapshots=clusters).folder
+    pages = sorted((folder / "report").rglob("*.html"))
+    assert [page.relative_to(folder / "report").as_posix() for page in pages] == [
+        *("report.html", "teams/index.html", "teams/pay.html", "teams/web.html")
+    ]
+    named = {subject["name"] for subject in stated(folder)["subject"]}
+    for page in pages:
+        links = {value for _, name, value in parse(page.read_text(encoding="utf-8"))[1].attributes if name == "href"}
+        files = {(page.parent / link.partition("#")[0]).resolve() for link in links if not link.startswith("#")}
+        assert {file.relative_to(folder).as_posix() for file in files} <= named
