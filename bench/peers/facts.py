@@ -10,8 +10,8 @@ BROKERS = """
 CREATE TEMP TABLE broker_facts AS
 WITH known AS (
   SELECT cluster, broker, rack, live, configs, config_sources, coalesce(offline_log_dirs, 0) > 0 AS disk,
-    CAST(split_part(kafka_version, '.', 1) AS INT) * 1000 + CAST(split_part(kafka_version, '.', 2) AS INT) >= 3007
-      AS caps,
+    CAST(split_part(kafka_version, '.', 1) AS INT) * 1000 + CAST(split_part(kafka_version, '.', 2) AS INT) AS release,
+    release >= 3007 AS caps,
     rack IS NOT NULL AND NOT bool_or(live) OVER mates AS lost, count(*) OVER mates AS mates,
     CASE WHEN rack IS NULL THEN 1 ELSE 1::BIGINT << dense_rank() OVER (PARTITION BY cluster ORDER BY rack) END AS bit
   FROM brokers WINDOW mates AS (PARTITION BY cluster, rack)
@@ -22,7 +22,8 @@ SELECT *, row_number() OVER (ORDER BY cluster, broker) AS place,
   'broker:' || broker || CASE WHEN disk THEN ' disk-offline' ELSE ' lagging' END AS lag
 FROM known ORDER BY place
 """
-# `sizes`: brokers in each named rack, the most first. `lost`: the bits of racks that are down completely.
+# `elects`: do controllers elect unclean leaders? KRaft's do since 3.9. `sizes`: brokers in each named rack, the most first.
+# `lost`: the bits of racks that are down completely.
 CLUSTERS = """
 CREATE TEMP TABLE cluster_facts AS
 WITH racked AS (
@@ -30,7 +31,7 @@ WITH racked AS (
   FROM (SELECT cluster, count(*)::INT AS size FROM broker_facts WHERE rack IS NOT NULL GROUP BY cluster, rack)
   GROUP BY cluster
 ), grouped AS (
-  SELECT cluster, min(place)::INT AS base, count(*)::INT AS brokers, any_value(caps) AS caps,
+  SELECT cluster, min(place)::INT AS base, count(*)::INT AS brokers, any_value(caps) AS caps, min(release) AS release,
     CAST(coalesce(any_value(configs['min.insync.replicas']), '1') AS INT) AS min_isr,
     CASE WHEN any_value(configs['min.insync.replicas']) IS NULL THEN 'default'
       ELSE coalesce(any_value(config_sources['min.insync.replicas']), 'broker') END AS min_isr_source,
@@ -39,7 +40,8 @@ WITH racked AS (
     coalesce(bit_or(bit) FILTER (lost), 0) AS lost
   FROM broker_facts GROUP BY cluster
 )
-SELECT grouped.*, coalesce(sizes, []) AS sizes, len(coalesce(racks, []))::INT AS rack_count,
+SELECT grouped.*, quorum_mode <> 'kraft' OR release >= 3009 AS elects, coalesce(sizes, []) AS sizes,
+  len(coalesce(racks, []))::INT AS rack_count,
   coalesce(features['eligible.leader.replicas.version'], 0) > 0 AS elr_on
 FROM grouped LEFT JOIN racked USING (cluster) JOIN clusters USING (cluster)
 """
@@ -49,7 +51,7 @@ SELECT row_number() OVER ()::INT AS tid, cluster, captured_at, snapshot_id, topi
   coalesce(CAST(configs['min.insync.replicas'] AS INT), cluster_facts.min_isr) AS min_isr,
   CASE WHEN configs['min.insync.replicas'] IS NULL THEN cluster_facts.min_isr_source
     ELSE coalesce(config_sources['min.insync.replicas'], 'topic') END AS min_isr_source,
-  CAST(coalesce(configs['unclean.leader.election.enable'], 'false') AS BOOLEAN) AS unclean,
+  CAST(coalesce(configs['unclean.leader.election.enable'], 'false') AS BOOLEAN) AS unclean, unclean AND elects AS elects_unclean,
   CASE WHEN configs['unclean.leader.election.enable'] IS NULL THEN 'broker'
     ELSE coalesce(config_sources['unclean.leader.election.enable'], 'topic') END AS unclean_source,
   tiers.* EXCLUDE tier,

@@ -54,14 +54,14 @@ _FIRST = "CASE WHEN coalesce(racks[{i}], 1) = 1 THEN 0 ELSE list_position(racks,
 PLACED = f"""
 CREATE TEMP TABLE placed AS
 WITH read AS (
-  SELECT tid, base, leader, replicas, isr, elr, elr_on, topic_facts.caps, topic_facts.unclean, topic_facts.min_isr,
+  SELECT tid, base, leader, replicas, isr, elr, elr_on, topic_facts.caps, elects_unclean, topic_facts.min_isr,
     list_transform(replicas, lambda b: getvariable('bit')[topic_facts.base + b]) AS racks
   FROM partitions JOIN topic_facts USING (cluster, topic) JOIN cluster_facts USING (cluster, base)
 )
 SELECT tid, leader, replicas, len(replicas) + 8 * coalesce(getvariable('live')[base + leader], false)::INT
     + (({_replicas("coalesce(getvariable('live')[base + {x}], false)")})::BIGINT << 4)
     + (({_replicas("list_contains(isr, {x})")})::BIGINT << 9) + (({_replicas("list_contains(elr, {x})")})::BIGINT << 14)
-    + (elr_on::BIGINT << 19) + (caps::BIGINT << 20) + (unclean::BIGINT << 21) + (min_isr::BIGINT << 22)
+    + (elr_on::BIGINT << 19) + (caps::BIGINT << 20) + (elects_unclean::BIGINT << 21) + (min_isr::BIGINT << 22)
     + {" + ".join(_FIRST.format(i=i + 1, bit=30 + 3 * i) for i in range(WIDEST))} AS pattern
 FROM read
 """
