@@ -21,6 +21,12 @@ from spark_jobs.frames.columns import certain, let, struct
 
 CONTROL = "controller-quorum"
 ADVICE = ("one-rack", "even-number")
+UNREAD = {
+    "denied": "AUTHORIZATION",
+    "unsupported": "UNSUPPORTED_VERSION",
+    "no-answer": "TIMED_OUT|TIMEOUT|NETWORK_EXCEPTION|NOT_CONTROLLER|NOT_AVAILABLE",
+}
+"""Why the voters, or when they caught up, could not be read, by what the reasons in `unreadable` contain."""
 
 
 def _blocking_possible(voters: Column, names: Column, largest: Column) -> Column:
@@ -101,6 +107,14 @@ class _Voters:
         unknown = F.filter(self.all, lambda v: v["caught_up"].isNull() & ~certain(v["leader"]))
         return F.sort_array(unknown["controller"])
 
+    def why_unread(self) -> Column:
+        """The first key of UNREAD that applies; NULL if none does."""
+        of_voters = F.filter(
+            "unreadable", lambda entry: entry["path"].rlike(r"^/cluster/quorum($|/voters(?!.*/rack$))")
+        )
+        reasons = F.array_join(of_voters["reason"], " ")
+        return F.coalesce(*(F.when(reasons.rlike(pattern), why) for why, pattern in UNREAD.items()))
+
     def unreached(self) -> Column:
         """The voters for which it is unknown whether they are up, while there is no leader."""
         up = F.filter("brokers", lambda b: b["live"])["broker"]
@@ -126,7 +140,7 @@ class _Voters:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads `voters`, `voting`, `brokers`, `quorum_mode` and `quorum_leader` of a cluster."""
+    """Reads `voters`, `voting`, `brokers`, `unreadable`, `quorum_mode` and `quorum_leader` of a cluster."""
     voters = _Voters()
     found = {
         "largest": F.array_max(voters.by_rack())["n"],
@@ -169,6 +183,7 @@ def _verdict(voters: _Voters, found: Column) -> Column:
             "no_leader": voters.no_leader,
             "rack_unknown": F.exists(voters.all, lambda v: v["rack"].isNull()),
             "lag_unknown": lag_unknown,
+            "why_unread": voters.why_unread(),
             "unreached": found["unreached"],
             "leader_is_voter": ~voters.outsider,
             "dynamic": voters.dynamic,
