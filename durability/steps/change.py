@@ -238,11 +238,11 @@ def _proven(drafted: Drafted, results: Callable[[], Mapping[str, Results]]) -> P
 
     draft, judged, targets = drafted.draft, drafted.judged, drafted.targets
 
-    def why(finding: Mapping[str, Any]) -> str:
-        return draft.why(finding, words.remediation(finding))
+    def why(finding: Mapping[str, Any], later: Mapping[str, Any] | None) -> str:
+        return draft.why(finding, words.remediation(finding), words.message(later) if later else None)
 
     unchanged = replace(
-        proof.compare(judged.open, judged.open, (), targets, why, steps=False, disputed=judged.disputed),
+        proof.compare(judged.open, {}, (), targets, why, steps=False, disputed=judged.disputed),
         cross_checked=judged.cross_checked,
     )
     if not draft.change.steps:

@@ -84,23 +84,24 @@ class Draft:
     held: Mapping[str, str] | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
 
-    def why(self, finding: Finding, otherwise: str | None) -> str:
-        """Why the finding remains. otherwise: its remediation."""
+    def why(self, finding: Finding, otherwise: str | None, later: str | None = None) -> str:
+        """Why the finding remains. otherwise: its remediation. later: its message after the plan; None if it isn't known."""
         whole = next((why for topic, why in self.left_out if topic is None), None)
-        said = whole or (self._of_topic(finding) if finding["resource_type"] == "topic" else None)
+        said = whole or (self._of_topic(finding, later) if finding["resource_type"] == "topic" else None)
         if said is not None:
             return said
         if otherwise is None or "\n" in otherwise or not otherwise[:1].isalpha():
             return "no step of a plan fixes it: its remediation in findings.json has the commands"
         return otherwise
 
-    def _of_topic(self, finding: Finding) -> str | None:
+    def _of_topic(self, finding: Finding, later: str | None) -> str | None:
         topic = finding["resource"]
         note = self.notes.get(topic)
         if note == RELAXED and finding["control"] != "rack-loss":
             note = None
         said = dict(self.left_out).get(topic) or note or (self.held or {}).get(topic)
-        return said or (REMAINS if topic in self._moved else None)
+        remains = REMAINS if later is None else f"{REMAINS}. After them: {later}"
+        return said or (remains if topic in self._moved else None)
 
     @cached_property
     def _moved(self) -> frozenset[str]:

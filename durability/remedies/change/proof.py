@@ -128,7 +128,7 @@ def compare(
     after: Mapping[str, Finding],
     closed: Collection[str],
     targets: Sequence[str],
-    why: Callable[[Finding], str],
+    why: Callable[[Finding, Finding | None], str],
     harms: Sequence[str] = (),
     allowed: Collection[str] | None = None,
     steps: bool = True,
@@ -137,9 +137,9 @@ def compare(
     """The proof of a plan.
 
     before, after: open findings by id. closed: ids that are shown not to be open after the plan: a missing verdict fixes nothing.
-    targets: ids of those that the plan is for. why: why one of these remains. allowed: of a plan that takes an earlier one back,
-    the ids that may come back; None for another plan, which must fix one of its targets. steps: has the plan any?
-    disputed: ids that the cross-check disputes before the plan; they are never fixed.
+    targets: ids of those that the plan is for. why: why one of these remains, by what it is before and after. allowed: of a
+    plan that takes an earlier one back, the ids that may come back; None for another plan, which must fix one of its targets.
+    steps: has the plan any? disputed: ids that the cross-check disputes before the plan; they are never fixed.
     """
     was, then, lagging = _states(before.values()), _states(after.values()), _lagging(after.values())
     worse = [
@@ -163,7 +163,7 @@ def compare(
     def reason(id: str) -> str:
         if before[id]["control"] in OVER_TIME:
             return LATER
-        return DISPUTED if id in disputed else why(before[id])
+        return DISPUTED if id in disputed else why(before[id], after.get(id))
 
     remains = [(id, reason(id)) for id in targets if id not in gone]
     worse.sort(key=lambda finding: (-severity_rank(finding), finding["control"], finding["resource"]))

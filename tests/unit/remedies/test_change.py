@@ -477,6 +477,13 @@ def test_copysets_count_the_minimum_that_the_steps_lead_to(replicas, wanted, rai
     assert pairs.writes == pytest.approx(share)
 
 
+def test_a_remaining_finding_of_a_moved_topic_has_its_message_after_the_plan():
+    made = draft.draft(inputs(document("topic replicas min\nt 1,2 1", brokers="1 2 3"), {"t": (3, 1)}))
+    assert [step.kind for step in made.change.steps] == ["reassign"]
+    assert made.why(finding("t", None), "its remediation", "2 of 3 in sync").endswith(". After them: 2 of 3 in sync")
+    assert made.why(finding("t", None), "its remediation").endswith("which doesn't fix this")
+
+
 @pytest.mark.parametrize("replicas, now, least, settings", [("1,2", 1, 2, []), ("1,2,3", 1, 2, [("1", "2")])])
 def test_no_minimum_is_raised_to_the_number_of_replicas(replicas, now, least, settings):
     doc = document(f"topic replicas min\nt {replicas} {now}", brokers="1 2 3")
@@ -917,6 +924,10 @@ def health(findings: str) -> dict[str, dict]:
     }
 
 
+def _why(finding, later):
+    return f"{finding['id']} is {later['outcome']}" if later else "unknown"
+
+
 def judged(**findings):
     return {
         id: {
@@ -935,21 +946,21 @@ def judged(**findings):
 
 def test_a_new_or_worse_finding_refutes_the_plan():
     now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), u=("UNKNOWN", None))
-    gone = proof.compare(now, judged(b=("FAIL", "critical")), {"a"}, ["a", "b"], lambda f: f"why {f['id']}")
-    assert gone.offered and gone.mends == ("a",) and gone.remains == (("b", "why b"),)
+    gone = proof.compare(now, judged(b=("FAIL", "critical")), {"a"}, ["a", "b"], _why)
+    assert gone.offered and gone.mends == ("a",) and gone.remains == (("b", "b is FAIL"),)
     for after in (
         judged(n=("FAIL", "info")),
         judged(n=("UNKNOWN", None)),
         judged(a=("FAIL", "critical")),
         judged(u=("FAIL", "warning")),
     ):
-        refuted = proof.compare(now, after, {*now} - {*after}, ["a", "b"], str)
+        refuted = proof.compare(now, after, {*now} - {*after}, ["a", "b"], _why)
         assert not refuted.offered and [f["id"] for f in refuted.new] == list(after)
-    assert not proof.compare(now, {}, now, ["a"], str, harms=["Step 1"]).offered
-    assert not proof.compare(now, now, (), ["a"], str).offered
-    assert proof.compare(now, now, (), [], str, allowed=()).offered
+    assert not proof.compare(now, {}, now, ["a"], _why, harms=["Step 1"]).offered
+    assert not proof.compare(now, now, (), ["a"], _why).offered
+    assert proof.compare(now, now, (), [], _why, allowed=()).offered
     came_back = judged(n=("FAIL", "critical"))
-    assert proof.compare({}, came_back, (), [], str, allowed={"n"}).offered
+    assert proof.compare({}, came_back, (), [], _why, allowed={"n"}).offered
 
 
 @pytest.mark.parametrize(
@@ -980,13 +991,13 @@ def test_a_new_or_worse_finding_refutes_the_plan():
 )
 def test_a_partition_that_is_better_off_may_have_another_finding(now, then, offered):
     before, after = health(now) | judged(x=("FAIL", "critical")), health(then)
-    made = proof.compare(before, after, {*before} - {*after}, ["x"], str)
+    made = proof.compare(before, after, {*before} - {*after}, ["x"], _why)
     assert made.mends == ("x",) and made.offered is offered
     if offered:  # so is its undo
-        assert proof.compare(after, before, (), [], str, allowed=made.improves).offered
+        assert proof.compare(after, before, (), [], _why, allowed=made.improves).offered
     for key, other in (("control", "c"), ("resource", "u"), ("resource_type", "cluster"), ("category", "new")):
         elsewhere = {f"{id}2": finding | {key: other} for id, finding in after.items()}
-        assert not proof.compare(before, elsewhere, {*before}, ["x"], str).offered
+        assert not proof.compare(before, elsewhere, {*before}, ["x"], _why).offered
 
 
 def test_a_finding_about_more_partitions_is_worse_if_both_lists_are_whole():
@@ -998,18 +1009,18 @@ def test_a_finding_about_more_partitions_is_worse_if_both_lists_are_whole():
         ([0, 1], "uneven", True),  # the other partitions of this category weren't listed
     ):
         after = {"f": before["f"] | {"partitions": more, "category": category}}
-        made = proof.compare(before, after, {"x"}, ["x"], str)
+        made = proof.compare(before, after, {"x"}, ["x"], _why)
         assert made.offered is offered
     unlisted = {"f": before["f"] | {"partitions": None}, "x": before["x"]}
-    assert proof.compare(unlisted, {"f": before["f"]}, {"x"}, ["x"], str).offered
+    assert proof.compare(unlisted, {"f": before["f"]}, {"x"}, ["x"], _why).offered
     less = {"f": before["f"] | {"severity": "info", "partitions": [0, 1]}}
-    assert proof.compare(before, less, {"x"}, ["x"], str).offered
+    assert proof.compare(before, less, {"x"}, ["x"], _why).offered
     # What the plan took from a finding may come back by its undo.
     wide = {"f": before["f"] | {"partitions": [0, 1]}, "x": before["x"]}
-    made = proof.compare(wide, {"f": before["f"]}, {"x"}, ["x"], str)
+    made = proof.compare(wide, {"f": before["f"]}, {"x"}, ["x"], _why)
     assert made.mends == ("x",) and set(made.improves) == {"f", "x"}
-    assert proof.compare({"f": before["f"]}, wide, (), [], str, allowed=made.improves).offered
-    assert not proof.compare({"f": before["f"]}, wide, (), [], str, allowed=made.mends).offered
+    assert proof.compare({"f": before["f"]}, wide, (), [], _why, allowed=made.improves).offered
+    assert not proof.compare({"f": before["f"]}, wide, (), [], _why, allowed=made.mends).offered
 
 
 @pytest.mark.parametrize(
@@ -1033,28 +1044,28 @@ def test_a_loss_may_break_a_partition_that_was_broken_before_it(now, then, contr
 
     before = health(now) | loss(0) | judged(x=("FAIL", "critical"))
     after = health(then) | loss(0, 1)
-    made = proof.compare(before, after, {*before} - {*after}, ["x"], str)
+    made = proof.compare(before, after, {*before} - {*after}, ["x"], _why)
     assert made.mends == ("x",) and made.offered is offered
 
 
 def test_only_a_verdict_shows_that_a_finding_is_fixed():
     now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), u=("UNKNOWN", None), d=("FAIL", "info"))
-    lost = proof.compare(now, {}, {"b"}, ["a", "b"], str)
+    lost = proof.compare(now, {}, {"b"}, ["a", "b"], _why)
     assert lost.mends == ("b",) and [id for id, _ in lost.remains] == ["a"]
-    assert not proof.compare(now, {}, (), ["a"], str).offered
-    disputed = proof.compare(now, {}, now, ["u", "a"], str, disputed={"u"})
+    assert not proof.compare(now, {}, (), ["a"], _why).offered
+    disputed = proof.compare(now, {}, now, ["u", "a"], _why, disputed={"u"})
     assert disputed.mends == ("a",) and disputed.remains == (("u", proof.DISPUTED),)
-    assert not proof.compare(now, {}, now, ["u"], str, disputed={"u"}).offered
+    assert not proof.compare(now, {}, now, ["u"], _why, disputed={"u"}).offered
 
 
 def test_what_a_plan_improves_beside_its_targets_may_come_back_by_its_undo():
     now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), c=("FAIL", "critical"), e=("FAIL", "info"))
     then = judged(c=("FAIL", "warning"), e=("FAIL", "info"))
-    made = proof.compare(now, then, {"a", "b"}, ["a"], str)
+    made = proof.compare(now, then, {"a", "b"}, ["a"], _why)
     assert made.mends == ("a",) and set(made.improves) == {"a", "b", "c"}
-    assert proof.compare(then, now, (), [], str, allowed=made.improves).offered
-    assert not proof.compare(then, now | judged(n=("FAIL", "info")), (), [], str, allowed=made.improves).offered
-    assert not proof.compare(then, now, (), [], str, allowed=made.mends).offered
+    assert proof.compare(then, now, (), [], _why, allowed=made.improves).offered
+    assert not proof.compare(then, now | judged(n=("FAIL", "info")), (), [], _why, allowed=made.improves).offered
+    assert not proof.compare(then, now, (), [], _why, allowed=made.mends).offered
 
 
 def test_no_value_of_a_cluster_reaches_a_script_unless_it_is_one_of_kafkas():
