@@ -52,3 +52,10 @@ class Refused(AuditError):
 
 class NotOfCluster(Refused):
     """A request names nothing that the cluster has. Of several clusters, another one may have it."""
+
+
+class Rejected(AuditError):
+    """A receiver that answers refuses one message, which may be wrong or too long. It may take others."""
+
+    STATUS = frozenset({400, 413, 422})
+    """HTTP statuses that say so."""

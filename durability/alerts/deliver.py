@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from durability.alerts.model import CLEAR, CLOSED, OPEN, PAGE, Alert, Delivery
-from durability.errors import AuditError
+from durability.errors import AuditError, Rejected
 
 GIVEN_UP_AFTER = timedelta(days=1)
 """An all-clear that could not be delivered for this long is given up."""
@@ -33,7 +33,10 @@ class Channel(Protocol):
     keyed: bool
 
     def send(self, alert: Alert, event: str, missed: bool) -> None:
-        """Raises AuditError, without secrets, if the event didn't arrive. missed: the page never arrived."""
+        """Raises AuditError, without secrets, if the event didn't arrive. missed: the page never arrived.
+
+        Raises Rejected if the receiver refuses this message alone. May take a minute at most.
+        """
 
     def refresh(self, alerts: Sequence[Alert], now: datetime) -> None:
         """Send open alerts again, if the receiver otherwise takes them for over. Raises as `send`."""
@@ -66,20 +69,24 @@ def deliver(
 ) -> list[Alert]:
     """Send everything that is due, and return the alerts with what was sent. Nothing is raised for a receiver that fails.
 
-    After a failure, nothing more is sent through that Connection. The next pulse tries again. until: nothing is sent after it.
+    After a failure, nothing more is sent through that Connection. The next pulse tries again, after the other Connections. A
+    message that is refused costs no other one. until: nothing is sent after it.
 
     channels_of: the receivers by team. All alerts are sent to the first ones before any is sent to the next.
     remember: writes changed alerts.
     """
     after = {alert.key: alert for alert in alerts}
     channels: dict[str | None, list[Channel]] = {team: list(channels_of(team)) for team in {a.team for a in alerts}}
+    owed = {
+        channel.connection for alert in alerts for channel in channels[alert.team] if alert.has_failed(channel.name)
+    }
     by_place = [
-        (place, alert.first_seen, alert.key, channel)
+        (channel.connection in owed, place, alert.first_seen, alert.key, channel)
         for alert in alerts
         for place, channel in enumerate(channels[alert.team])
     ]
     failed: set[str] = set()
-    for _, _, key, channel in sorted(by_place, key=lambda entry: entry[:3]):
+    for *_, key, channel in sorted(by_place, key=lambda entry: entry[:4]):
         alert = after[key]
         event = due(alert, channel, clock())
         if event is None or channel.connection in failed:
@@ -92,7 +99,8 @@ def deliver(
             channel.send(alert, *event)
         except AuditError as problem:
             error = str(problem)
-            failed.add(channel.connection)
+            if not isinstance(problem, Rejected):
+                failed.add(channel.connection)
             log.error("%s of alert %s could not be sent to %s: %s", event[0], key, channel.name, error)
         sent = Delivery(channel.name, event[0], alert.revision, clock(), error)
         # Of failures, the last one is enough.
@@ -104,14 +112,17 @@ def deliver(
 
 def refresh(alerts: Sequence[Alert], channels: Mapping[str | None, Iterable[Channel]], now: datetime, log: Any) -> None:
     """Send open alerts again to the receivers that have to get each with every pulse. Failures are logged."""
+    by_connection: dict[str, tuple[Channel, list[Alert]]] = {}
     for team, receivers in channels.items():
         for channel in receivers:
             mine = [a for a in alerts if a.team == team and a.arrived(channel.name, PAGE) is not None]
-            try:
-                if mine:
-                    channel.refresh(mine, now)
-            except AuditError as problem:
-                log.error("open alerts could not be sent again to %s: %s", channel.name, problem)
+            by_connection.setdefault(channel.connection, (channel, []))[1].extend(mine)
+    for channel, mine in by_connection.values():
+        try:
+            if mine:
+                channel.refresh(mine, now)
+        except AuditError as problem:
+            log.error("open alerts could not be sent again to %s: %s", channel.name, problem)
 
 
 def unfinished(alert: Alert, channels: Iterable[Channel], now: datetime) -> bool:

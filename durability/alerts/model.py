@@ -159,6 +159,10 @@ class Alert:
             default=None,
         )
 
+    def has_failed(self, channel: str) -> bool:
+        """Could something not be sent to a channel, and not since either?"""
+        return any(d.channel == channel and d.error is not None for d in self.deliveries)
+
 
 def key_of(cluster: str, category: str, cause: str, first_seen: datetime) -> str:
     """The key of an alert. Its name is readable. A long one is cut and ends with a hash.

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from durability.plan import Plan
 
 
-SEND_FOR = timedelta(minutes=2)
-"""Nothing is sent after that. A receiver that doesn't answer can take two minutes more, within the task's timeout."""
+SEND_FOR = {True: timedelta(minutes=1), False: timedelta(seconds=90)}
+"""Nothing more is sent after that, by whether receivers recognize alerts. One that doesn't answer can take a minute more. All is
+within the task's timeout."""
 
 
 def now() -> datetime:
@@ -65,15 +66,14 @@ def alert(
         for one in alerts
         if states.get(one.key) != one.state or deliver.unfinished(one, channels[one.team], clock())
     )
-    until = clock() + SEND_FOR
 
     def send(alerts: list[Alert], keyed: bool) -> list[Alert]:
         of_kind = {team: [one for one in each if one.keyed == keyed] for team, each in channels.items()}
-        return deliver.deliver(alerts, lambda team: of_kind[team], remember, clock, log, until)
+        return deliver.deliver(alerts, lambda team: of_kind[team], remember, clock, log, clock() + SEND_FOR[keyed])
 
     # Alertmanager takes an alert for over that isn't sent again, so no slow receiver comes before that.
-    alerts = send(alerts, keyed=True)
     deliver.refresh([one for one in alerts if one.state == OPEN], channels, clock(), log)
+    alerts = send(alerts, keyed=True)
     alerts = send(alerts, keyed=False)
     paged = [one for one in alerts if one.state == OPEN]
     summary.text = counted(len(paged), "open alert")

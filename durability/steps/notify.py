@@ -86,7 +86,7 @@ def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, sum
 
     @cache
     def read() -> Digests:
-        """Read at the first channel, because it imports slack_sdk, which a user without Slack need not have."""
+        """Read at the first channel: most commands have none."""
         from durability.report.files import load
         from durability.report.text import digest
 
@@ -138,8 +138,6 @@ def _tell(
         if time.monotonic() >= until:
             raise AuditError("other channels took all the time of this step")
         return _send(settings, read(), team, channel, findings, owed, log)
-    except ModuleNotFoundError as error:
-        log.error("%s could not be sent: %s isn't installed; it comes with the extra 'airflow'", whose, error.name)
     except Exception as error:
         log.error("%s could not be sent: %s", whose, error if isinstance(error, AuditError) else type(error).__name__)
     _owe(settings, owed, log)

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from durability.errors import AuditError
+from durability.errors import AuditError, Rejected
 from durability.steps.notify import CONNECTIONS as SLACK
 from durability.steps.notify import team_connection
+from durability.within import within
 from kafka_durability.connections import find
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ log = logging.getLogger("airflow.task")
 PAGERDUTY = ("durability_pagerduty",)
 ALERTMANAGER = "durability_alertmanager"
 HEARTBEAT = "durability_heartbeat"
-TIMEOUT = 10
+TIMEOUT, ANSWERED_WITHIN = 10, 20
+"""Seconds for each read of an answer, and for the whole of it, with all attempts of a library. PagerDuty's client repeats
+requests that are throttled without end."""
+SLACK_WITHIN = 40.0
+"""Seconds after which no other attempt at a message to Slack begins. The next pulse tries again."""
 
 
 def channels_of(team: str | None) -> list[Any]:
@@ -60,10 +65,15 @@ def _errors(connection: str) -> Iterator[None]:
         yield
     except AuditError:
         raise
+    except TimeoutError:
+        raise NotSent(f"Connection {connection}: no complete answer within {ANSWERED_WITHIN} s") from None
     except Exception as error:
         reason = error.args[0] if error.args else None
         cause = getattr(reason, "reason", None)
         kind = type(cause if isinstance(cause, Exception) else error).__name__
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if status in Rejected.STATUS:
+            raise Rejected(f"Connection {connection}: HTTP {status}") from None
         raise NotSent(f"Connection {connection}: {kind}") from None
 
 
@@ -85,13 +95,13 @@ class Slack:
 
 
 def post_to_slack(connection: str, payload: dict[str, Any]) -> None:
-    """Post to the webhook of a Connection. Raises NotSent or NotificationFailed."""
+    """Post to the webhook of a Connection. Raises NotSent, NotificationFailed or Rejected."""
     from durability.report.text import slack
 
     with _errors(connection):
         from airflow.providers.slack.hooks.slack_webhook import SlackWebhookHook
 
-        slack.send(SlackWebhookHook(slack_webhook_conn_id=connection).client.url, payload)
+        slack.send(SlackWebhookHook(slack_webhook_conn_id=connection).client.url, payload, SLACK_WITHIN)
 
 
 class PagerDuty:
@@ -114,7 +124,7 @@ class PagerDuty:
             ) from None
         with _errors(self.connection):
             hook = hooks.PagerdutyEventsHook(pagerduty_events_conn_id=self.connection)
-            hook.send_event(**messages.pagerduty(alert, event))
+            within(ANSWERED_WITHIN, lambda: hook.send_event(**messages.pagerduty(alert, event)))
 
     def refresh(self, alerts: Sequence[Alert], now: datetime) -> None:
         """An incident stays open until it is resolved."""
@@ -138,7 +148,9 @@ class Alertmanager:
 
 
 def request(connection: str, method: str, endpoint: str | None = None, json: object = None) -> None:
-    """One request to the address of a Connection of type http. Raises NotSent unless the answer is 2xx."""
+    """One request to the address of a Connection of type http. Raises NotSent or Rejected unless the answer is 2xx."""
+    # At DEBUG it logs paths, and that of a heartbeat is a secret.
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
     with _errors(connection):
         from airflow.providers.http.hooks.http import HttpHook
 
@@ -150,11 +162,11 @@ def request(connection: str, method: str, endpoint: str | None = None, json: obj
                 return logging.Logger("silent", level=logging.CRITICAL + 1)
 
         hook = Silent(method=method, http_conn_id=connection)
-        answer = hook.run(
-            endpoint, json=json, extra_options={"timeout": TIMEOUT, "check_response": False, "allow_redirects": False}
-        )
+        options = {"timeout": TIMEOUT, "check_response": False, "allow_redirects": False}
+        answer = within(ANSWERED_WITHIN, lambda: hook.run(endpoint, json=json, extra_options=options))
     if not 200 <= answer.status_code < 300:
-        raise NotSent(f"Connection {connection}: HTTP {answer.status_code}")
+        kind = Rejected if answer.status_code in Rejected.STATUS else NotSent
+        raise kind(f"Connection {connection}: HTTP {answer.status_code}")
 
 
 def heartbeat(kind: str, log: Any) -> None:

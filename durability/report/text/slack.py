@@ -6,26 +6,32 @@ A webhook's address is a secret. It is neither logged nor part of an error.
 from __future__ import annotations
 
 import html
-import logging
+import json
 import random
 import re
 import time
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from slack_sdk.webhook import WebhookClient
-
-from durability.errors import AuditError
+from durability.errors import AuditError, Rejected
 from durability.report.words import plural
+from durability.within import within
 
 SECTION, HEADER = 3_000, 150
 """The most characters of a section and of a header."""
 RETRIES, TIMEOUT = 4, 10
-"""Attempts after the first one, and seconds per attempt."""
+"""Attempts after the first one, and seconds per attempt, for the whole answer."""
 PAUSE, LONGEST = 0.5, 60
 """Seconds before the first retry (doubled for each further one, and varied by half), and the longest Retry-After to accept."""
 WITHIN = 100.0
 """Seconds after which no other attempt begins: tasks that send have a few minutes."""
+
+
+MOST = 10_000
+"""The most bytes of an answer that are read."""
 
 
 class NotificationFailed(AuditError):
@@ -50,22 +56,65 @@ def code(text: str, limit: int) -> str:
     return f"`{escaped(text.replace('`', chr(39)), limit)}`"
 
 
-def send(webhook_url: str, payload: dict[str, Any]) -> None:
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect is an error. A client that follows one sends a GET without the message, whose answer may be 200."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    retry_after: str
+    body: str
+
+    @property
+    def is_accepted(self) -> bool:
+        """Is it the answer of a webhook, and no page of a proxy? Slack says ok. Some that imitate it answer in JSON."""
+        if self.status != 200:
+            return False
+        try:
+            said = json.loads(self.body)
+        except ValueError:
+            return self.body.strip() == "ok"
+        return isinstance(said, dict) and True in (said.get("ok"), said.get("success"))
+
+
+def _post(webhook_url: str, payload: dict[str, Any]) -> _Answer:
+    """One request. slack_sdk's client would follow redirects, and log the address.
+
+    Raises OSError or HTTPException if there is no answer, and TimeoutError, an OSError, if it isn't complete in time.
+    """
+    headers = {"Content-Type": "application/json;charset=utf-8"}
+    request = Request(webhook_url, json.dumps(payload).encode(), headers)
+
+    def answered() -> _Answer:
+        try:
+            response = build_opener(_NoRedirects).open(request, timeout=TIMEOUT)
+        except HTTPError as error:
+            response = error
+        with response:
+            body = response.read(MOST).decode(errors="replace")
+            return _Answer(response.status, response.headers.get("Retry-After") or "", body)
+
+    return within(TIMEOUT, answered)
+
+
+def send(webhook_url: str, payload: dict[str, Any], seconds: float = WITHIN) -> None:
     """Post a message. After 429, 5xx and failed connections it tries again, up to RETRIES times.
 
+    seconds: no other attempt begins after them.
     If a connection breaks after Slack accepted the message, Slack may show it twice.
-    Raises NotificationFailed for any failure. The error doesn't contain the address.
+    Raises Rejected if this message is the reason, else NotificationFailed. The error doesn't contain the address.
     """
-    # slack_sdk logs the address, so it gets a logger without handlers and parent.
-    silent = logging.Logger("slack", level=logging.CRITICAL + 1)
     if not webhook_url.lower().startswith(("https://", "http://")):
         raise NotificationFailed("Slack got no message: the webhook's address doesn't begin with https://; check it")
-    client = WebhookClient(webhook_url, timeout=TIMEOUT, logger=silent, retry_handlers=[])
-    until = time.monotonic() + WITHIN
+    until = time.monotonic() + seconds
     for attempt in range(RETRIES + 1):
         wait = PAUSE * 2**attempt * random.uniform(0.5, 1.5)
         try:
-            answer = client.send_dict(payload)
+            answer = _post(webhook_url, payload)
         except Exception as error:
             if attempt < RETRIES and isinstance(error, OSError | HTTPException) and time.monotonic() + wait < until:
                 time.sleep(wait)
@@ -74,15 +123,21 @@ def send(webhook_url: str, payload: dict[str, Any]) -> None:
             reason = getattr(error, "reason", error)
             kind = type(reason).__name__ if isinstance(reason, Exception) else type(error).__name__
             raise NotificationFailed(f"Slack got no message after {plural(attempt + 1, 'attempt')}: {kind}") from None
-        if answer.status_code == 200:
+        if answer.is_accepted:
             return
-        stated = {name.lower(): value for name, value in answer.headers.items()}.get("retry-after", "")
-        if isinstance(stated, list):
-            stated = stated[0] if stated else ""
-        if answer.status_code == 429 and stated.isdecimal():
-            wait = min(float(stated), LONGEST)
-        again = answer.status_code == 429 or answer.status_code >= 500
+        if answer.status == 429 and answer.retry_after.isdecimal():
+            wait = min(float(answer.retry_after), LONGEST)
+        again = answer.status == 429 or answer.status >= 500
         if attempt == RETRIES or not again or time.monotonic() + wait >= until:
-            word = answer.body if re.fullmatch(r"[a-z_]{1,40}", answer.body or "") else "no reason given"
-            raise NotificationFailed(f"Slack rejected the message: HTTP {answer.status_code}, {word}")
+            raise _refused(answer)
         time.sleep(wait)
+
+
+def _refused(answer: _Answer) -> AuditError:
+    if answer.status == 200:
+        return NotificationFailed(
+            "the webhook's address answers, but not as Slack does: a proxy may have answered; check it"
+        )
+    word = answer.body if re.fullmatch(r"[a-z_]{1,40}", answer.body) else "no reason given"
+    kind = Rejected if answer.status in Rejected.STATUS else NotificationFailed
+    return kind(f"Slack rejected the message: HTTP {answer.status}, {word}")

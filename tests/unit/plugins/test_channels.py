@@ -48,10 +48,14 @@ def server():
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self.server.received.append((self.command, self.path, json.loads(body) if body else None))
             self.send_response(self.server.status.get(self.path, 200))
-            answer = b'{"status": "success", "dedup_key": "as stated"}'
+            slack = SECRET in self.path
+            answer = b"ok" if slack else b'{"status": "success", "dedup_key": "as stated"}'
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(answer)
+            for byte in answer:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                self.server.hurry.wait(0.2 if self.path in self.server.dripping else 0)
 
         do_POST = do_GET
 
@@ -59,10 +63,11 @@ def server():
             """Quiet."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        httpd.received, httpd.status = [], {}
+        httpd.received, httpd.status, httpd.dripping, httpd.hurry = [], {}, set(), threading.Event()
         thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
         thread.start()
         yield httpd
+        httpd.hurry.set()
         httpd.shutdown()
         thread.join()
 
@@ -125,6 +130,41 @@ def test_receivers_that_fail_are_named_by_their_connection_and_show_no_secret(tm
     assert "HTTP 404" in told["slack", "page"] and SECRET not in output
 
 
+TO_THE_SERVER = """
+import os
+from pagerduty.api_client import ApiClient
+ApiClient.url = property(lambda client: os.environ["URL"], lambda client, https: None)
+"""
+SOON = """
+from kafka_durability import channels
+channels.ANSWERED_WITHIN = 1
+"""
+
+
+def test_a_receiver_that_throttles_or_answers_byte_by_byte_is_not_waited_for(tmp_path, server):
+    url = f"http://127.0.0.1:{server.server_port}"
+    server.status["/v2/enqueue"] = 429
+    server.dripping = {"/am/api/v2/alerts", "/beat"}
+    output = run_in_airflow(
+        tmp_path,
+        TO_THE_SERVER + SOON + SEND,
+        TEAM="",
+        NO_PROXY="127.0.0.1",
+        URL=url,
+        AIRFLOW_CONN_DURABILITY_PAGERDUTY=connection("pagerduty_events", password="key"),
+        AIRFLOW_CONN_DURABILITY_ALERTMANAGER=connection("http", host=f"{url}/am"),
+        AIRFLOW_CONN_SLACKWEBHOOK=connection("slackwebhook", password=f"{url}/{SECRET}"),
+        AIRFLOW_CONN_DURABILITY_HEARTBEAT_PULSE=connection("http", host=f"{url}/beat"),
+    )
+    late = "no complete answer within 1 s"
+    assert result(output) == [
+        *[["pagerduty", event, f"Connection durability_pagerduty: {late}"] for event in ("page", "all-clear")],
+        *[["alertmanager", event, f"Connection durability_alertmanager: {late}"] for event in ("page", "all-clear")],
+        *[["slack", event, "sent"] for event in ("page", "all-clear")],
+    ]
+    assert f"the heartbeat could not be sent: Connection durability_heartbeat_pulse: {late}" in output
+
+
 WITHOUT_THE_PROVIDER = """
 import sys
 sys.modules["pagerduty"] = None  # importing it fails, as where it isn't installed
@@ -153,13 +193,6 @@ def test_a_connection_that_airflow_cannot_parse_is_named_and_costs_no_other_rece
     assert [name for name, *_ in result(output)] == ["slack", "slack"] and len(server.received) == 2
     assert "alerts are not sent to pagerduty: AIRFLOW_CONN_DURABILITY_PAGERDUTY is set, but" in output
     assert SECRET not in output
-
-
-TO_THE_SERVER = """
-import os
-from pagerduty.api_client import ApiClient
-ApiClient.url = property(lambda client: os.environ["URL"], lambda client, https: None)
-"""
 
 
 def test_pagerduty_gets_a_trigger_and_a_resolve_with_the_same_key(tmp_path, server):

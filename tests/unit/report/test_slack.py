@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from durability.errors import AuditError
+from durability.errors import AuditError, Rejected
 from durability.report.text import digest, slack
 from tests.support.report_cases import finding, findings_json
 
@@ -32,23 +32,35 @@ def server():
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             self.server.received.append(json.loads(body))
-            status, headers = self.server.answers.pop(0) if self.server.answers else (200, {})
+            status, headers, *body = self.server.answers.pop(0) if self.server.answers else (200, {})
             text = b"ok" if status == 200 else b"invalid_payload" if status == 400 else b"<html>sorry</html>"
+            text = body[0] if body else text
             self.send_response(status)
             for name, value in {"Content-Length": str(len(text)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(text)
+            for byte in text:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                self.server.hurry.wait(self.server.pause)
+
+        def do_GET(self):
+            self.server.received.append("GET")
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"ok")
 
         def log_message(self, *args):
             """Quiet."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        httpd.answers, httpd.received = [], []
+        httpd.answers, httpd.received, httpd.pause, httpd.hurry = [], [], 0, threading.Event()
         httpd.url = f"http://127.0.0.1:{httpd.server_port}/services/{SECRET}"
         thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
         thread.start()
         yield httpd
+        httpd.hurry.set()
         httpd.shutdown()
         thread.join()
 
@@ -100,9 +112,39 @@ def test_busy_and_broken_share_one_bound(server, waits):
 
 def test_a_refusal_is_not_repeated_and_names_slacks_word(server, waits):
     server.answers = [(400, {})]
-    with pytest.raises(slack.NotificationFailed, match="HTTP 400, invalid_payload"):
+    with pytest.raises(Rejected, match="HTTP 400, invalid_payload"):
         slack.send(server.url, {"text": "x"})
     assert len(server.received) == 1 and not waits
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(server, waits, status):
+    server.answers = [(status, {"Location": server.url})]
+    with pytest.raises(slack.NotificationFailed, match=f"HTTP {status}"):
+        slack.send(server.url, {"text": "x"})
+    assert server.received == [{"text": "x"}]
+
+
+@pytest.mark.parametrize("body", [b"ok\n", b'{"ok": true}', b'{"success": true}'])
+def test_the_answers_of_slack_and_those_that_imitate_it_are_accepted(server, body):
+    server.answers = [(200, {"Content-Length": str(len(body))}, body)]
+    slack.send(server.url, {"text": "x"})
+
+
+@pytest.mark.parametrize("body", [b"<html>Log in</html>", b'{"ok": false}', b"[]", b'"ok"', b"\xff"])
+def test_an_answer_that_is_not_slacks_is_no_delivery(server, waits, body):
+    server.answers = [(200, {"Content-Length": str(len(body))}, body)]
+    with pytest.raises(slack.NotificationFailed, match="a proxy may have answered"):
+        slack.send(server.url, {"text": "x"})
+    assert len(server.received) == 1
+
+
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(server, waits, monkeypatch):
+    monkeypatch.setattr(slack, "TIMEOUT", 0.3)
+    server.pause = 0.2
+    server.answers = [(200, {"Content-Length": "50"}, b"ok" * 25)]
+    with pytest.raises(slack.NotificationFailed, match="after 1 attempt: TimeoutError"):
+        slack.send(server.url, {"text": "x"}, seconds=0)
 
 
 def test_a_dead_port_is_tried_again_and_fails_without_telling_the_address(waits, caplog):

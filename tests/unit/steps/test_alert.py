@@ -18,6 +18,7 @@ import requests
 
 from durability.alerts import messages, store
 from durability.alerts.model import PAGE, Alert
+from durability.errors import Rejected
 from durability.lake import Lake, tables
 from durability.plan import build_plan
 from durability.plan.plan import LOST
@@ -422,7 +423,7 @@ def test_alertmanager_gets_open_alerts_with_every_pulse_even_if_nothing_could_be
         fleet.pulse(minute, DOWN)
     fleet.task(None)
     fleet.pulse(10, read=False)
-    assert len(server.received) == 4, "the page, and one per task"
+    assert len(server.received) == 3, "the page, and one per further task"
     server.received.clear()
     fleet.pulse(15, DOWN | {"cause": "broker:7 down"})
     labels, ends = zip(*((one["labels"], one["endsAt"]) for _, body in server.received for one in body), strict=True)
@@ -465,14 +466,19 @@ def test_open_alerts_are_sent_again_before_a_receiver_that_is_slow(fleet, server
     fleet.channels = [slow, keyed]
     for minute in (0, 5):
         fleet.pulse(minute, DOWN)
-    assert order == ["again", "again", "slow"], "the page, the open alert, and only then Slack"
-    monkeypatch.setattr("durability.steps.alert.SEND_FOR", timedelta(0))
-    for minute in (10, 15, 20):
+    assert order == ["again", "slow"], "the page, and only then Slack"
+    other = DOWN | {"cause": "broker:4 down"}
+    for minute in (10, 15):
+        fleet.pulse(minute, DOWN, other)
+    assert order[2:] == ["again"] * (len(order) - 3) + ["slow"], "the open alert, the new page, and only then Slack"
+    order.remove("slow")
+    monkeypatch.setattr("durability.steps.alert.SEND_FOR", dict.fromkeys((True, False), timedelta(0)))
+    for minute in (20, 25, 30):
         fleet.pulse(minute)
-    assert order.count("slow") == 1, "no time is left for the all-clear"
+    assert order.count("slow") == 1, "no time is left for the all-clears"
     monkeypatch.undo()
     fleet.task(None)
-    assert order.count("slow") == 2
+    assert order.count("slow") == 3
 
 
 def test_alerts_are_known_if_pulses_stop_for_an_hour_after_several_commits(fleet):
@@ -498,3 +504,42 @@ def test_a_connection_that_fails_is_tried_once_per_pulse(fleet, server):
     server.status = 200
     fleet.pulse(15, DOWN, under)
     assert len(fleet.got) == 2
+
+
+def test_a_message_that_is_refused_costs_no_other_one(fleet, server):
+    send = fleet.channel.send
+    refused = []
+
+    def pick(one, *event):
+        if one.category == "offline":
+            refused.append(one.key)
+            raise Rejected("HTTP 400")
+        send(one, *event)
+
+    fleet.channel.send = pick
+    for minute in (0, 5, 10):
+        fleet.pulse(minute, DOWN, DOWN | {"categories": ["under-min-isr"]})
+    assert len(refused) == 2 and len(fleet.got) == 1
+
+
+def test_connections_that_failed_come_after_the_others(fleet, server):
+    tried = []
+
+    class Named(Posting):
+        def __init__(self, name):
+            super().__init__(server.url, lambda: None)
+            self.name = self.connection = name
+
+        def send(self, one, event, missed):
+            tried.append(self.name)
+            if self.name == "dead":
+                raise slack.NotificationFailed("no answer")
+
+    fleet.channels = [Named("dead"), Named("alive")]
+    for minute in (0, 5):
+        fleet.pulse(minute, DOWN)
+    assert tried == ["dead", "alive"]
+    tried.clear()
+    for minute in (10, 15):
+        fleet.pulse(minute, DOWN, DOWN | {"cause": "broker:4 down"})
+    assert tried == ["dead", "alive", "dead"], "it is tried again at each pulse, and after the new page elsewhere"

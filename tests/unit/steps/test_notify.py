@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import Mock
@@ -293,26 +291,6 @@ def test_nothing_is_sent_if_nothing_changed_unless_the_connection_asks_for_it(la
 def test_an_extra_that_cannot_be_used_is_told(extra, says):
     with pytest.raises(AuditError, match=says):
         Webhook.of("https://chat.example/x", extra)
-
-
-def test_without_slack_sdk_only_a_channel_that_exists_fails(tmp_path):
-    """The wheel without its extra `airflow` has no slack_sdk."""
-    program = f"""
-import logging, pathlib, sys
-from types import SimpleNamespace
-sys.modules["slack_sdk"] = sys.modules["slack_sdk.webhook"] = None
-from durability.steps.notify import Webhook, notify
-from durability.steps.summary import StepSummary
-policy = pathlib.Path({str(SHIPPED)!r})
-settings = SimpleNamespace(open_lake=lambda: None, policy=policy, clusters=None, topology=None, fleet=None)
-for channel in (None, Webhook("https://chat.example/x")):
-    summary = StepSummary()
-    notify(settings, pathlib.Path("findings.json"), lambda team: channel, logging.getLogger(), summary)
-    print(summary.text)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.splitlines() == ["no slackwebhook Connection", "failed, see the log"]
-    assert "it comes with the extra 'airflow'" in done.stderr
 
 
 def test_a_team_is_told_if_its_cluster_could_not_be_evaluated_and_teams_never_share_a_channel(
