@@ -16,6 +16,7 @@ from durability.collect import configs
 from durability.collect.notes import Notes
 from durability.collect.reasons import Unread, error_name, is_retriable
 from durability.collect.wire import Wire, batches
+from durability.topology.elr import electable
 
 LISTENER_NOT_FOUND, UNKNOWN_TOPIC = 72, 3
 NOT_AUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
@@ -130,7 +131,7 @@ def _add_topic(reading: Reading, found: Any) -> None:
             "leader": p.leader_id if p.leader_id >= 0 else None,
             "replicas": list(p.replica_nodes),
             "isr": list(p.isr_nodes),
-            "elr": list(p.eligible_leader_replicas or ()) if elr else [],
+            "elr": electable(list(p.eligible_leader_replicas or ()), p.replica_nodes) if elr else [],
             "last_known_elr": list(p.last_known_elr or ()) if elr else [],
             "adding": [],
             "removing": [],

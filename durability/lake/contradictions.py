@@ -26,7 +26,6 @@ WITHIN = (
     # KRaft's controller adds each leader that it elects to the ISR, also after an unclean election (PartitionChangeBuilder).
     ("leader", "isr"),
     ("isr", "replicas"),
-    ("elr", "replicas"),
     ("adding", "replicas"),
     ("removing", "replicas"),
 )

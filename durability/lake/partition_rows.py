@@ -11,6 +11,7 @@ from durability.lake import contradictions, partition_groups
 from durability.lake.facts import Facts
 from durability.lake.tables import PARTITION_GROUPS, PARTITIONS, Table
 from durability.topology.diskless import is_diskless
+from durability.topology.elr import electable
 from durability.topology.kinds import PARTITION_LISTS
 
 _FIELDS = ("leader", *PARTITION_LISTS, "bytes")
@@ -51,6 +52,7 @@ def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict])
     kinds = dict(PARTITIONS.columns)
     columns = {name: pa.array(list(map(itemgetter(name), partitions)), kinds[name]) for name in ("partition", "leader")}
     columns |= {name: pa.array(list(map(itemgetter(name), partitions)), kinds[name]) for name in PARTITION_LISTS}
+    columns["elr"] = pa.array([electable(p["elr"], p["replicas"]) for p in partitions], kinds["elr"])
     columns["topic"] = pa.array(topics, kinds["topic"])
     columns["bytes"] = pa.array([partition.get("bytes") for partition in partitions], kinds["bytes"])
     found = contradictions.readings(columns)

@@ -103,6 +103,7 @@ class Unregister:
 Command = Config | Reassign | Verify | Cancel | Feature | Elect | ElectListed | Unregister | Show
 UNAVAILABLE, TOPICS, DYNAMIC_OF_BROKERS = Show("unavailable"), Show("topics"), Show("brokers")
 OVERRIDES = "overrides"
+OVERRIDES_OF_ALL = Show("overrides of all topics")
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
 
@@ -203,6 +204,8 @@ def _show(command: Show, facts: ClusterFacts) -> list[str]:
         return [
             of_topic if command.name else f"kafka-configs {BOOTSTRAP} --describe --entity-type brokers --entity-default"
         ]
+    if command == OVERRIDES_OF_ALL:
+        return [] if facts.before(2, 5) else [f"kafka-configs {BOOTSTRAP} --describe --entity-type topics"]
     if command.what == "brokers":
         return [] if facts.before(2, 6) else [f"kafka-configs {BOOTSTRAP} --describe --entity-type brokers"]
     if command.what in ("under-replicated", "unavailable"):

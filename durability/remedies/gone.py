@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from durability.catalogue.listing import listed
+from durability.remedies import throttles
 from durability.remedies.cluster import ClusterFacts, Gone
 from durability.remedies.commands import Config, Reassign, Unregister, lines, none_running
 from durability.remedies.plans import Placement, folder
 
 PLAN, SCRIPT = "brokers+gone.json", "brokers+gone.sh"
 """Files beside the plans of topics. No name of a topic contains a plus."""
-THROTTLE = 50_000_000
 RATES = tuple(f"{side}.replication.throttled.rate" for side in ("leader", "follower"))
 """A rate that an earlier reassignment left for leaders would slow the moves down, too."""
 ACLS, NO_AUTHORIZER = 'kafka-acls --bootstrap-server "$BOOTSTRAP" --list', "SecurityDisabledException"
@@ -134,7 +134,7 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
     topics = " ".join(dict.fromkeys(topic for topic, _, _ in gone.moves))
     targets = " ".join(map(str, sorted({b for _, _, replicas in gone.moves for b in replicas})))
     throttled = lines(Config("topics", "$topic", (("follower.replication.throttled.replicas", "'*'"),)), facts)
-    rate = lines(Config("brokers", "$broker", tuple((rate, str(THROTTLE)) for rate in RATES)), facts)
+    rate = lines(Config("brokers", "$broker", tuple((rate, str(throttles.RATE)) for rate in RATES)), facts)
     start, wait = lines(Reassign(topics, PLAN, None), facts)
     text = [
         "#!/bin/bash",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from durability.remedies import elr, lowering, providers, racks, safety
+from durability.remedies import elr, lowering, providers, racks, safety, throttles
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import ONE_BY_ONE, Reassign, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
@@ -16,8 +16,6 @@ from durability.remedies.lowering import KEY, MIN_ISR, Target
 from durability.remedies.plans import UNRACKED, folder
 from durability.remedies.steps import AGAIN, Remedy, Step, advice, restart
 
-THROTTLE = 50_000_000
-"""Bytes per second. Without a throttle, a reassignment competes with producers and consumers for the network."""
 MEANWHILE = (
     "Let the reassignment complete, or cancel it, then audit again. Until then old and new replicas together form the ISR,"
     " and the worst accepted ISR spans fewer racks than before or after the reassignment"
@@ -271,7 +269,7 @@ def _trade_off(target: Target) -> tuple[str, ...]:
 def _reassign(finding: Finding, pin: Step | None) -> Step:
     """Executes the topic's plan (`durability.remedies.plans`). pin: the step before it."""
     topic = finding["resource"]
-    command = Reassign(topic, f"plans/{folder(finding['cluster'])}/{topic}.json", THROTTLE)
+    command = Reassign(topic, f"plans/{folder(finding['cluster'])}/{topic}.json", throttles.RATE)
     unless = safety.reason(command, finding, [pin.command] if pin is not None and pin.command is not None else [])
     about = (
         "The plan is in the report's folder. Read it, and compare the size of the topic with the room on the disks of its new"

@@ -32,6 +32,8 @@ TO_FEWER = (
     "Fewer replicas remain. Brokers before 3.7 reject acks=all writes if min.insync.replicas is above their number."
 )
 ENFORCED = "Brokers enforce no more than this now. The tier allows this value."
+WITHOUT_EFFECT = (WHY["lower-min-isr"], UNCAPPED, ENFORCED)
+"""Reasons of steps that lower min.insync.replicas to what brokers enforce."""
 TO_TARGET = "The tier allows this value. It leaves the headroom that the tier requires."
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from durability.remedies.change.model import MIN_ISR, Setting, Step
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.commands import (
-    DYNAMIC_OF_BROKERS,
     OVERRIDES,
+    OVERRIDES_OF_ALL,
     TOPICS,
     UNAVAILABLE,
     UNDER_REPLICATED,
@@ -25,10 +25,12 @@ from durability.remedies.commands import (
 
 COMPLETE = "is complete|completed successfully"
 """kafka-reassign-partitions says the first since 2.6, the second before."""
-PER_PATTERN = 200
-"""So many topics are in one pattern. Linux limits an argument of a program to 128 KiB."""
+PER_PATTERN, LONGEST = 200, 20_000
+"""So many topics, and bytes of their names, are in one pattern. Linux limits an argument of a program to 128 KiB."""
 INVISIBLE = "{} was deleted, or you may not describe it."
-THROTTLES = "replication[.]throttled[.]rate=|log[.]dirs[.]io[.]max"
+CHANGED = "It is neither as before this step nor as after it: another person changed it. Make a new plan."
+ENFORCED = "Brokers enforce more than the new min.insync.replicas there: replicas were added since. Make a new plan."
+LISTED = "Lists of throttled replicas of others would be deleted. Let their reassignment end, or delete them."
 
 
 def complete(variable: str) -> str:
@@ -41,10 +43,23 @@ def of_partitions(topics: Iterable[str]) -> str:
     return f"Topic: ?({'|'.join(topic.replace('.', '[.]') for topic in topics)})[[:space:]]"
 
 
-def _none(command: Command, pattern: str, facts: ClusterFacts) -> list[str]:
-    """No line of the command's answer matches. A line that does is printed."""
+def none_matches(pattern: str, variable: str) -> str:
+    """No line of the variable matches. A line that does is printed. False if grep fails: its status is then not 1."""
+    return f"{{ grep -E '{pattern}' <<< \"${variable}\"; [[ $? = 1 ]]; }}"
+
+
+def all_end(found: str, allowed: str, variable: str) -> str:
+    """What matches `found` in the variable ends with `allowed`. The rest is printed. False if grep fails."""
+    return f"{{ grep -oE '{found}' <<< \"${variable}\" | grep -vE '{allowed}$'; [[ ${{PIPESTATUS[*]}} = [01]' '1 ]]; }}"
+
+
+def _none(command: Command, topics: Iterable[str], rest: str, facts: ClusterFacts) -> list[str]:
+    """No line of the command's answer is about one of the topics and goes on so. A line that does is printed."""
+    patterns = [f"{of_partitions(some)}{rest}" for some in _in_patterns(topics)]
     return [
-        line for shell in lines(command, facts) for line in (f"said=$({shell})", f"! grep -E '{pattern}' <<< \"$said\"")
+        line
+        for shell in lines(command, facts)
+        for line in (f"said=$({shell})", *(none_matches(pattern, "said") for pattern in patterns))
     ]
 
 
@@ -73,21 +88,28 @@ def same_topics(topics: Iterable[str], ids: Mapping[str, str]) -> list[str]:
     checks = []
     for some in _in_patterns(topic for topic in topics if topic in ids):
         same = "|".join(ids[topic] for topic in some)
-        checks.append(
-            f"! grep -oE '{of_partitions(some)}TopicId: [^[:space:]]+' <<< \"$topics\" | grep -vE 'TopicId: ({same})$'"
-        )
+        checks.append(all_end(f"{of_partitions(some)}TopicId: [^[:space:]]+", f"TopicId: ({same})", "topics"))
     return checks
 
 
 def _in_patterns(topics: Iterable[str]) -> Iterator[list[str]]:
     """The topics of one pattern each."""
-    names = list(topics)
-    return (names[start : start + PER_PATTERN] for start in range(0, len(names), PER_PATTERN))
+    some: list[str] = []
+    size = 0
+    for topic in topics:
+        longer = size + len(topic) + 2 * topic.count(".")
+        if some and (len(some) == PER_PATTERN or longer > LONGEST):
+            yield some
+            some, longer = [], longer - size
+        some.append(topic)
+        size = longer
+    if some:
+        yield some
 
 
 def in_sync(topics: Sequence[str], facts: ClusterFacts) -> list[str]:
     """All replicas of the topics are in sync, and each partition has a leader."""
-    return [line for show in (UNDER_REPLICATED, UNAVAILABLE) for line in _none(show, of_partitions(topics), facts)]
+    return [line for show in (UNDER_REPLICATED, UNAVAILABLE) for line in _none(show, topics, "", facts)]
 
 
 def enough_in_sync(settings: Iterable[Setting]) -> list[str]:
@@ -95,42 +117,106 @@ def enough_in_sync(settings: Iterable[Setting]) -> list[str]:
 
     It may have been added since the snapshot, with fewer replicas than the others.
     """
-    by_value: defaultdict[int, list[str]] = defaultdict(list)
-    for setting in settings:
-        if setting.topic is not None and setting.name == MIN_ISR and setting.value is not None:
-            by_value[int(setting.value)].append(setting.topic)
     return [
-        f"! grep -E '{of_partitions(some)}.*Isr: ?([0-9]+,){{0,{value - 2}}}[0-9]+([[:space:]]|$)' <<< \"$topics\""
-        for value, topics in by_value.items()
+        none_matches(f"{of_partitions(some)}.*Isr: ?([0-9]+,){{0,{value - 2}}}[0-9]+([[:space:]]|$)", "topics")
+        for value, topics in _by_value(settings).items()
         if value > 1
         for some in _in_patterns(topics)
     ]
 
 
+def enforce_no_more(settings: Iterable[Setting]) -> list[str]:
+    """No partition of these topics has more replicas in sync than its new min.insync.replicas. One that has is printed.
+
+    Replicas may have been added since the snapshot. Brokers then enforce more, and the new value would guarantee fewer copies.
+    """
+    return [
+        f"{{ {none_matches(f'{of_partitions(some)}.*Isr: ?([0-9]+,){{{value},}}[0-9]', 'topics')} || ! echo '{ENFORCED}'; }}"
+        for value, topics in _by_value(settings).items()
+        for some in _in_patterns(topics)
+    ]
+
+
+def _by_value(settings: Iterable[Setting]) -> dict[int, list[str]]:
+    """The topics that get a min.insync.replicas of their own, by its value."""
+    by_value: defaultdict[int, list[str]] = defaultdict(list)
+    for setting in settings:
+        if setting.topic is not None and setting.name == MIN_ISR and setting.value is not None:
+            by_value[int(setting.value)].append(setting.topic)
+    return by_value
+
+
+def overrides(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
+    """Puts what `unchanged` reads into variables: what topics have of their own, and the cluster-wide defaults.
+
+    Before 2.5, the tool shows it in another form, which isn't read.
+    """
+    if facts.before(2, 5):
+        return []
+    settings = list(settings)
+    found = []
+    if any(setting.topic is not None for setting in settings):
+        of_topic = """awk '/^Dynamic configs for topic /{topic=$5} /^  /{print topic, $1}' <<< "$said\""""
+        found += [
+            line for shell in lines(OVERRIDES_OF_ALL, facts) for line in (f"said=$({shell})", f"own=$({of_topic})")
+        ]
+    if any(setting.topic is None for setting in settings):
+        found += [f"defaults=$({shell})" for shell in lines(Show(OVERRIDES), facts)]
+    return found
+
+
+def unchanged(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
+    """Each setting is as before the step, or as after it. What another person set is printed. Reads what `overrides` read.
+
+    Whether an override was deleted isn't asked: the topic then has the cluster's value.
+    """
+    if facts.before(2, 5):
+        return []
+    alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    checks = []
+    for setting in settings:
+        allowed = "|".join(sorted({value for value in (setting.was, setting.value) if value is not None}))
+        if setting.topic is None:
+            checks.append(all_end(f"^  {_literal(setting.name)}=[^[:space:]]+", f"=({allowed})", "defaults"))
+        else:
+            alike[setting.name, allowed].append(setting.topic)
+    for (name, allowed), topics in alike.items():
+        for some in _in_patterns(topics):
+            of_topics = f"^({'|'.join(map(_literal, some))}) {_literal(name)}=[^[:space:]]+"
+            checks.append(all_end(of_topics, f"=({allowed})", "own"))
+    return [f"{{ {check} || ! echo '{CHANGED}'; }}" for check in checks]
+
+
+def _literal(text: str) -> str:
+    return text.replace(".", "[.]")
+
+
 def nothing_eligible(topics: Sequence[str], facts: ClusterFacts) -> list[str]:
-    """No partition of the topics has an ELR, which a new min.insync.replicas would delete (KIP-966), or lacks a leader."""
+    """No partition of the topics has an ELR, which a new min.insync.replicas would delete (KIP-966), or lacks a leader.
+
+    Members of an ELR that are no replicas don't count (`durability.topology.elr`): \\3 is one of the replicas.
+    """
     if facts.elr is False or facts.before(4, 0):
         return []
-    elr = f"{of_partitions(topics)}.*[[:space:]]Elr: [0-9]"
-    return _none(TOPICS, elr, facts) + _none(UNAVAILABLE, of_partitions(topics), facts)
+    elr = r".*Replicas: ?([0-9]+,)*([0-9]+)[,[:space:]].*[[:space:]]Elr: ([0-9]+,)*\3(,|[[:space:]]|$)"
+    return _none(TOPICS, topics, elr, facts) + _none(UNAVAILABLE, topics, "", facts)
 
 
 def brokers_back(brokers: Iterable[int], facts: ClusterFacts) -> list[str]:
     """No partition with replicas on these brokers has replicas out of sync."""
-    return _none(UNDER_REPLICATED, f"Replicas: ([0-9]+,)*({'|'.join(map(str, brokers))})(,|[[:space:]])", facts)
-
-
-def no_throttles(facts: ClusterFacts) -> list[str]:
-    """No broker has a throttle. The tool would replace it, and delete it at the end (since 2.6)."""
-    return _none(DYNAMIC_OF_BROKERS, THROTTLES, facts)
+    there = f"Replicas: ([0-9]+,)*({'|'.join(map(str, brokers))})(,|[[:space:]])"
+    return [
+        line for shell in lines(UNDER_REPLICATED, facts) for line in (f"said=$({shell})", none_matches(there, "said"))
+    ]
 
 
 def no_throttled_replicas(topics: Iterable[str]) -> list[str]:
     """No topic has a list of throttled replicas. The tool would replace it, and delete it at the end."""
-    return [
-        f"! grep -E '{of_partitions(some)}.*replication[.]throttled[.]replicas=' <<< \"$topics\""
+    checks = [
+        none_matches(f"{of_partitions(some)}.*replication[.]throttled[.]replicas=", "topics")
         for some in _in_patterns(topics)
     ]
+    return [f"{{ {check} || ! echo '{LISTED}'; }}" for check in checks]
 
 
 def may_change(settings: Iterable[Setting], facts: ClusterFacts, *, raises: bool) -> list[str]:
@@ -141,25 +227,24 @@ def may_change(settings: Iterable[Setting], facts: ClusterFacts, *, raises: bool
     return in_sync(topics, facts) if raises else nothing_eligible(topics, facts)
 
 
-def _with_value(settings: Iterable[Setting]) -> dict[str, int]:
-    """Patterns of kafka-topics' lines for topics with these overrides, each with the number of topics."""
+def _with_value(settings: Iterable[Setting]) -> Iterator[tuple[str, str, int]]:
+    """For topics that have such an override after the step: a pattern of kafka-topics' lines about them, the one of those that
+    have it, and the number of topics."""
     by_value: dict[tuple[str, str], list[str]] = defaultdict(list)
     for setting in settings:
         if setting.topic is not None and setting.value is not None:
             by_value[setting.name, setting.value].append(setting.topic)
-    return {
-        f"{of_partitions(topics)}.*Configs:.*{name.replace('.', '[.]')}={value}(,|[[:space:]]|$)": len(topics)
-        for (name, value), topics in by_value.items()
-    }
+    for (name, value), topics in by_value.items():
+        for some in _in_patterns(topics):
+            of_topics = of_partitions(some)
+            yield of_topics, f"{of_topics}.*Configs:.*{_literal(name)}={value}(,|[[:space:]]|$)", len(some)
 
 
 def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
     """The topics have these values, else they are printed. What has become an inherited value isn't asked."""
-    settings = list(settings)
-    topics = of_partitions(dict.fromkeys(s.topic for s in settings if s.topic is not None))
     return [
         line
-        for pattern, number in _with_value(settings).items()
+        for topics, pattern, number in _with_value(settings)
         for shell in lines(TOPICS, facts)
         for line in (
             f"said=$({shell} | grep -E '{topics}')",
@@ -170,7 +255,12 @@ def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
 
 def not_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
     """No topic has these values, so later steps are taken back. A topic that has one is printed."""
-    return [line for pattern in _with_value(settings) for line in _none(TOPICS, pattern, facts)]
+    return [
+        line
+        for _, pattern, _ in _with_value(settings)
+        for shell in lines(TOPICS, facts)
+        for line in (f"said=$({shell})", none_matches(pattern, "said"))
+    ]
 
 
 def done(step: Step, file: str, facts: ClusterFacts) -> list[str]:

@@ -9,12 +9,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from durability.remedies import safety, throttles
 from durability.remedies.change import guards
-from durability.remedies.change.assemble import UNCAPPED
+from durability.remedies.change.assemble import UNCAPPED, WITHOUT_EFFECT
 from durability.remedies.change.model import Move, Setting, Step
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.commands import Cancel, Config, ElectListed, Reassign, Verify, comment, in_words, lines
-from durability.remedies.target import THROTTLE
 
 STEPS, UNDO = "steps", "undo"
 PAUSE = 10
@@ -80,9 +80,12 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
     said += [RECREATED] if same else []
     checks = [guards.listed(facts) + guards.visible(step.topics), same]
     checks += [guards.done(one, _file(STEPS, one), facts) for one in earlier]
+    checks.append(guards.overrides(step.settings, facts) + guards.unchanged(step.settings, facts))
     checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
-    if step.kind == "raise-min-isr":
+    if step.kind == "raise-min-isr" and not _caps(facts):
         checks.append(guards.enough_in_sync(step.settings))
+    if step.kind == "lower-min-isr" and step.why in WITHOUT_EFFECT:
+        checks.append(guards.enforce_no_more(step.settings))
     # Before 2.6, both ask whether the topics are in sync.
     chain = [line for check in dict.fromkeys(map(tuple, checks)) for line in check]
     chain += [_set(setting, setting.command, facts) for setting in step.settings]
@@ -91,6 +94,11 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
     if step.elections:
         chain += lines(ElectListed(_file(STEPS, step)), facts)
     return _text(said, chain)
+
+
+def _caps(facts: ClusterFacts) -> bool:
+    """Do all brokers take min.insync.replicas for at most the number of replicas? Then it may be above it."""
+    return facts.release is not None and facts.release >= safety.CAPPED
 
 
 def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts, ids: Mapping[str, str]) -> str:
@@ -104,6 +112,7 @@ def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts, ids: Mappin
     chain = guards.listed(facts) + same
     chain += guards.may_change(step.settings, facts, raises=step.kind != "raise-min-isr")
     if step.settings:
+        chain += guards.overrides(step.settings, facts)
         # A topic that is gone must not keep the others from getting their values back.
         each = [f"{_restored(setting, facts)} || undone=" for setting in reversed(step.settings)]
         chain.append("\n".join(["{ undone=yes", *each, "[[ $undone ]]; }"]))
@@ -127,20 +136,22 @@ def _set(setting: Setting, command: Config, facts: ClusterFacts) -> str:
 
 
 def _restored(setting: Setting, facts: ClusterFacts) -> str:
-    """The command that restores a setting, of a topic only if it is visible."""
-    command = _set(setting, setting.undo, facts)
-    return command if setting.topic is None else f"{{ {guards.visible([setting.topic])[0]} && {command}; }}"
+    """The command that restores a setting that is still as the step set it, of a topic only if it is visible."""
+    visible = [] if setting.topic is None else guards.visible([setting.topic])
+    chain = [*visible, *guards.unchanged([setting], facts), _set(setting, setting.undo, facts)]
+    return chain[0] if len(chain) == 1 else f"{{ {' && '.join(chain)}; }}"
 
 
 def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:
     """Starts a step's moves unless they run already, and waits until they are complete. back: takes them back.
 
-    They start only if each partition has the replicas from before the step or those after it, and if no broker has a throttle.
-    Before 2.6, the tool can't show this without deleting throttles.
+    They start only if each partition has the replicas from before the step or those after it, and if no topic or broker has
+    throttles of others. Those that a killed run left are set again and then deleted. Before 2.6, the tool can't show this
+    without deleting throttles.
     """
     there, here = (_file(UNDO, step), _file(STEPS, step)) if back else (_file(STEPS, step), _file(UNDO, step))
-    checks = max(300, 2 * step.bytes // THROTTLE // PAUSE)
-    started, *waiting = lines(Reassign("", there, THROTTLE, checks), facts) or ["", ""]
+    checks = max(300, 2 * step.bytes // throttles.RATE // PAUSE)
+    started, *waiting = lines(Reassign("", there, throttles.RATE, checks), facts) or ["", ""]
     if not started:
         return ["false"]
     number = len(step.moves)
@@ -151,17 +162,27 @@ def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:
     cancel = []
     if back:
         [running], [stop] = lines(Verify(here), facts), lines(Cancel(here), facts)
-        cancel = [f"said=$({running})", f'{{ [[ $said != *"in progress"* ]] || {stop}; }}']
+        # What kafka-topics said has the throttled replicas of what is cancelled.
+        again = guards.listed(facts)
+        cancel = [
+            f"said=$({running})",
+            f'{{ [[ $said != *"in progress"* ]] || {{ {stop} && {" && ".join(again)}; }}; }}',
+        ]
     known = f"[[ $(({guards.complete('before')} + {guards.complete('said')})) = {number} ]]"
-    free = [*guards.no_throttled_replicas(step.topics), *guards.no_throttles(facts), started.removesuffix(" &&")]
+    unlisted = " && ".join([throttles.none(), *guards.no_throttled_replicas(step.topics)])
+    free = f"{{ {throttles.left()} || {{ {unlisted}; }} || ! echo '{throttles.FOREIGN}'; }}"
+    runs = f'[[ $said = *"in progress"* || {guards.complete("said")} = {number} ]]'
+    start = f'{{ {{ {known} || ! echo "$before"; }} && {free} && {started.removesuffix(" &&")}; }}'
+    [shown] = throttles.read(facts)
+    gone = f"{{ {throttles.none()} || ! echo '{throttles.STAYED}'; }}"
     return [
         *cancel,
         f"before=$({verify[0][0]})",
         f"said=$({verify[1][0]})",
-        f'{{ [[ $said = *"in progress"* || {guards.complete("said")} = {number} ]] ||\n'
-        f'{{ {{ {known} || ! echo "$before"; }} && {" && ".join(free)}; }}; }}',
-        *waiting,
-        whole,
+        shown,
+        f"{{ {{ {whole} && ! {throttles.left()}; }} ||\n{{ {{ {runs} ||\n{start}; }} &&\n"
+        + " &&\n".join(waiting)
+        + f" &&\n{whole} && {shown} && {gone}; }}; }}",
     ]
 
 

@@ -18,6 +18,7 @@ from durability.remedies.commands import Reassign
 from durability.remedies.finding import Finding
 from durability.remedies.lowering import decided_by_hand
 from durability.remedies.target import UNEVEN
+from durability.topology.elr import electable
 from durability.topology.unreadable import Unreadable
 
 OUT_OF_SYNC = (
@@ -44,7 +45,17 @@ def override(topic: Document, name: str) -> str | None:
 
 
 def odd(topic: Document) -> str | None:
-    """Why no setting of the topic is changed: one of its values is none of Kafka's, so that no script may restore it."""
+    """Why nothing of the topic is changed; None if it may be.
+
+    One of its values is none of Kafka's, so that no script may restore it. Or it has a list of throttled replicas, which
+    Kafka's tool would replace, and delete at the end.
+    """
+    lists = [
+        name for side in ("leader", "follower") if override(topic, name := f"{side}.replication.throttled.replicas")
+    ]
+    if lists:
+        named = " and ".join(lists)
+        return f"it has {named}, which Kafka's tool would delete. Delete it first, unless a reassignment that runs needs it"
     for name in (MIN_ISR, UNCLEAN):
         value = override(topic, name)
         if value is not None and not SAFE.fullmatch(value):
@@ -148,7 +159,7 @@ def elr_at_risk(document: Document, facts: ClusterFacts) -> set[str]:
         for number, p in enumerate(topic["partitions"])
         if p["leader"] is None
         or not p["isr"]
-        or p.get("elr") != []
+        or electable(p.get("elr"), p["replicas"]) != []
         or unreadable.covers("topics", index, "partitions", number, "elr")
     }
 

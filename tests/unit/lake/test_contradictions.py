@@ -28,7 +28,6 @@ def columns(*partitions: dict) -> dict[str, pa.Array]:
         ({"leader": 2, "replicas": [1, 2], "isr": [1]}, "leader 2; isr 1"),
         ({"leader": 2, "replicas": [1, 2], "isr": []}, "leader 2; isr none"),
         ({"leader": 1, "replicas": [1, 2], "isr": [1, 2, 4]}, "isr 1,2,4; replicas 1,2"),
-        ({"replicas": [1, 2], "elr": [4]}, "elr 4; replicas 1,2"),
         ({"replicas": [1, 2], "isr": [1, 2], "elr": [2]}, "isr 1,2; elr 2"),
         ({"replicas": [1, 2], "isr": [1, 2], "adding": [3]}, "adding 3; replicas 1,2"),
         ({"replicas": [1, 2], "isr": [1, 2], "removing": [3]}, "removing 3; replicas 1,2"),

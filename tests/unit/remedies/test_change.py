@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from durability.remedies import throttles as of_brokers
 from durability.remedies.change import draft, guards, proof, scripts, settings, states, way_back
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.brokers import of_rows
@@ -623,8 +624,11 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     # A setting that can't be changed ends the script.
     assert run(f"steps/{lowered.id}.sh", kafka_configs="[[ $* != *' a '* ]]") == (1, ["alter"])
     # So does an ELR, or a partition that is under-replicated when min.insync.replicas shall rise.
-    elr = "printf 'Topic: b\\tPartition: 0\\tIsr: 1\\tElr: 2\\n'"
-    assert run(f"steps/{lowered.id}.sh", kafka_topics=elr) == (1, [])
+    shown = "\\tTopic: b\\tPartition: 0\\tReplicas: 1,12\\tIsr: 1\\tElr: {}\\tLastKnownElr: 1\\n"
+    elr = f"[[ $* = *-partitions* ]] || printf '{shown}'"
+    for members, status in (("12", 1), ("3,12", 1), ("2", 0), ("2,3", 0), ("", 0)):
+        done = run(f"steps/{lowered.id}.sh", kafka_topics=elr.format(members))
+        assert done == (status, [] if status else ["alter"] * 2), "only replicas count"
     both = "echo Reassignment of partition a-0 is completed.; echo Reassignment of partition b-0 is completed."
     lagging = "[[ $* != *under-replicated* ]] || printf 'Topic: b\\tPartition: 0\\n'"
     path = f"steps/{raised.id}.sh"
@@ -633,12 +637,28 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     added = (
         "[[ $* = *-partitions* ]] || printf '\\tTopic: b\\tPartition: 7\\tLeader: 2\\tReplicas: 2\\tIsr: 2\\tElr: \\n'"
     )
-    assert run(path, kafka_reassign_partitions=both, kafka_topics=added) == (1, [])
-    assert run(path, kafka_reassign_partitions=both, kafka_topics=added.replace("Isr: 2", "Isr: 2,11")) == (
-        0,
-        ["alter"] * 2,
+    assert run(path, kafka_reassign_partitions=both, kafka_topics=added) == (0, ["alter"] * 2), (
+        "it counts at most its replicas"
     )
     assert run(path, kafka_reassign_partitions=both) == (0, ["alter", "alter"])
+    old = ClusterFacts((3, 6), (3, 6), led=True)
+    (tmp_path / "steps" / "old.sh").write_text(texts(made.change, old)[path])
+    assert run("steps/old.sh", kafka_reassign_partitions=both, kafka_topics=added) == (1, [])
+    two = added.replace("Isr: 2", "Isr: 2,11")
+    assert run("steps/old.sh", kafka_reassign_partitions=both, kafka_topics=two) == (0, ["alter"] * 2)
+    # What another person set since isn't overwritten, and a topic that has more replicas since keeps its minimum.
+    for value, status in (("1", 0), ("2", 0), ("3", 1), ("21", 1)):
+        shown = f"Dynamic configs for topic b are:\\n  min.insync.replicas={value} sensitive=false\\n"
+        own = f"[[ $* != *--describe* ]] || printf '{shown}'"
+        for script in (f"steps/{lowered.id}.sh", path):
+            done = run(script, kafka_reassign_partitions=both, kafka_configs=own)
+            assert done == (status, [] if status else ["alter"] * 2)
+        assert run(f"undo/{raised.id}.sh", kafka_configs=own) == (status, ["alter"] * (2 - status)), (
+            "others are restored"
+        )
+    more = "[[ $* = *-partitions* ]] || printf '\\tTopic: b\\tPartition: 0\\tReplicas: 2,3\\tIsr: {}\\tElr: \\n'"
+    assert run(f"steps/{lowered.id}.sh", kafka_topics=more.format("2,3")) == (1, [])
+    assert run(f"steps/{lowered.id}.sh", kafka_topics=more.format("2")) == (0, ["alter"] * 2)
     one = "echo Reassignment of partition a-0 is completed.; echo There is no active reassignment of partition b-0"
     assert run(path, kafka_reassign_partitions=one) == (1, [])
     # A topic that can't be described isn't changed: nothing is known of its replicas.
@@ -684,6 +704,7 @@ def verified(before: str, after: str) -> str:
 
 
 THROTTLED = "leader.replication.throttled.replicas=*"
+RATE = "leader.replication.throttled.rate={}"
 COMPLETE, RUNNING = "Reassignment of partition a-0 is completed.", "Reassignment of partition a-0 is still in progress."
 OTHER = "There is no active reassignment of partition a-0, but replica set is 2 rather than 1."
 
@@ -692,19 +713,25 @@ OTHER = "There is no active reassignment of partition a-0, but replica set is 2 
     ("folder", "before", "after", "throttles", "status", "did"),
     [
         # the snapshot's state: it starts, and ends only when the partition is complete
-        ("steps", COMPLETE, OTHER, "", 1, ["execute"]),
+        ("steps", COMPLETE, OTHER, "", 1, ["execute", "verify"]),
         # complete or running from an earlier try
         ("steps", OTHER, COMPLETE, "", 0, []),
-        ("steps", OTHER, RUNNING, "", 1, []),
+        ("steps", OTHER, RUNNING, "", 1, ["verify"]),
         # moved by another since, or a tool that fails
         ("steps", OTHER, OTHER, "", 1, []),
         ("steps", "", "", "", 1, []),
-        # another's throttle
-        ("steps", COMPLETE, OTHER, "leader.replication.throttled.rate=1000", 1, []),
+        # another's throttle, which the tool would delete even if nothing is left to move
+        ("steps", COMPLETE, OTHER, RATE.format(1000), 1, []),
+        ("steps", COMPLETE, OTHER, RATE.format(500000000), 1, []),
+        ("steps", COMPLETE, OTHER, f"{RATE.format(50000000)} {RATE.format(1000)}", 1, []),
+        ("steps", OTHER, COMPLETE, RATE.format(1000), 0, []),
+        # a throttle of a run that was killed is set and deleted, but not while another reassignment keeps the tool from it
+        ("steps", COMPLETE, OTHER, RATE.format(50000000), 1, ["execute", "verify"]),
+        ("steps", OTHER, COMPLETE, RATE.format(50000000), 1, ["verify"]),
         # the tool would delete a list that the topic had before
         ("steps", COMPLETE, OTHER, THROTTLED, 1, []),
         ("undo", OTHER, COMPLETE, THROTTLED, 1, []),
-        ("undo", OTHER, COMPLETE, "", 1, ["execute"]),
+        ("undo", OTHER, COMPLETE, "", 1, ["execute", "verify"]),
         ("undo", COMPLETE, OTHER, "", 0, []),
         ("undo", OTHER, RUNNING, "", 1, ["cancel"]),
         ("undo", OTHER, OTHER, "", 1, []),
@@ -720,13 +747,43 @@ def test_a_batch_starts_once_and_only_from_the_state_that_was_planned(
     stubs = f"""sleep() {{ :; }}
     kafka-topics() {{ {listed("a")} | sed 's/$/{config}/'; }}
     kafka-configs() {{ echo '{throttles if throttles is not THROTTLED else ""}'; }}
-    kafka-reassign-partitions() {{ case $* in *--execute*|*--cancel*) echo "$*" >> said;; esac; {verified(before, after)}; }}
+    kafka-reassign-partitions() {{
+      case $* in *--preserve-throttles*) ;; *) echo "$*" >> said;; esac; {verified(before, after)}
+    }}
     """
     (tmp_path / "said").write_text("")
     script = stubs + texts(change)[f"{folder}/{moves.id}.sh"]
     ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    asked = re.findall("--(execute|cancel)", (tmp_path / "said").read_text())
-    assert (ended.returncode, asked) == (status, did), ended
+    asked = re.findall("--(execute|cancel|verify)", (tmp_path / "said").read_text())
+    assert (ended.returncode, list(dict.fromkeys(asked))) == (status, did), ended
+    assert "Argument list too long" not in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["t" * 110, "." * 110 + "t"])
+def test_guards_of_many_long_names_fit_into_arguments(name):
+    """Linux limits one to 128 KiB. A grep that can't start has found nothing, which must not count as an answer."""
+    names = [f"{name}{number}" for number in range(1500)]
+    settings = [Setting(one, "min.insync.replicas", "1", "2") for one in names]
+    facts, ids = ClusterFacts((4, 3), (4, 3), led=True, elr=True), {one: "a" * 22 for one in names}
+    checks = [
+        *(guards.visible(names) + guards.same_topics(names, ids) + guards.in_sync(names, facts)),
+        *(guards.enough_in_sync(settings) + guards.enforce_no_more(settings) + guards.nothing_eligible(names, facts)),
+        *(guards.overrides(settings, facts) + guards.unchanged(settings, facts) + guards.no_throttled_replicas(names)),
+        *(guards.are_set(settings, facts) + guards.not_set(settings, facts)),
+    ]
+    assert len(checks) > 50 and max(len(check) for check in checks) < 100_000
+
+
+def test_a_grep_that_cannot_run_is_no_answer():
+    for check in (
+        guards.none_matches("x", "said"),
+        guards.all_end("x", "y", "said"),
+        of_brokers.none(),
+        of_brokers.left(),
+    ):
+        for status in (2, 126):
+            stub = f"grep() {{ cat > /dev/null; return {status}; }}\n"
+            assert subprocess.run(["bash", "-c", stub + check]).returncode == 1
 
 
 def test_a_step_that_would_stop_writes_is_found():
