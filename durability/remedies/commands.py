@@ -103,7 +103,7 @@ class Unregister:
 Command = Config | Reassign | Verify | Cancel | Feature | Elect | ElectListed | Unregister | Show
 UNAVAILABLE, TOPICS, DYNAMIC_OF_BROKERS = Show("unavailable"), Show("topics"), Show("brokers")
 OVERRIDES = "overrides"
-OVERRIDES_OF_ALL = Show("overrides of all topics")
+OVERRIDES_OF_ALL, UP = Show("overrides of all topics"), Show("brokers that are up")
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
 
@@ -206,6 +206,8 @@ def _show(command: Show, facts: ClusterFacts) -> list[str]:
         ]
     if command == OVERRIDES_OF_ALL:
         return [] if facts.before(2, 5) else [f"kafka-configs {BOOTSTRAP} --describe --entity-type topics"]
+    if command == UP:
+        return [] if facts.before(0, 10, 2) else [f"kafka-broker-api-versions {BOOTSTRAP}"]
     if command.what == "brokers":
         return [] if facts.before(2, 6) else [f"kafka-configs {BOOTSTRAP} --describe --entity-type brokers"]
     if command.what in ("under-replicated", "unavailable"):

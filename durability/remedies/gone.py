@@ -14,7 +14,7 @@ from itertools import accumulate
 from durability.catalogue.listing import listed
 from durability.remedies import throttles
 from durability.remedies.cluster import ClusterFacts, Gone
-from durability.remedies.commands import Config, Reassign, Unregister, lines, none_running
+from durability.remedies.commands import TOPICS, UP, Config, Reassign, Unregister, lines, none_running
 from durability.remedies.plans import Placement, folder
 
 PLAN, SCRIPT = "brokers+gone.json", "brokers+gone.sh"
@@ -110,6 +110,38 @@ def _alone(facts: ClusterFacts) -> list[str]:
     ]
 
 
+def _still_down(brokers: Iterable[int], facts: ClusterFacts, said: str) -> list[str]:
+    """Ends the script if one of the brokers is up. Kafka 4.0 and newer may list fenced brokers, too."""
+    ids = "|".join(map(str, brokers))
+    return [
+        line
+        for shell in lines(UP, facts)
+        for line in (
+            f"said=$({shell})",
+            f"if grep -oE '[(]id: ({ids}) [^)]*' <<< \"$said\" | grep -v 'isFenced: true'; then",
+            f'  echo "{said}"; exit 1',
+            "fi",
+        )
+    ]
+
+
+def _no_other_throttles(topics: str, facts: ClusterFacts) -> list[str]:
+    """Ends the script if brokers or these topics have throttles of others, which --verify would delete."""
+    shown = throttles.read(facts)
+    if not shown:
+        return []
+    return [
+        *shown,
+        f"if ! {throttles.left()}; then",
+        *(f"  topics=$({line})" for line in lines(TOPICS, facts)),
+        f"  lists=$(for topic in {topics}; do",
+        '    grep -E "^Topic: ?$topic[[:space:]].*replication[.]throttled[.]replicas=" <<< "$topics" || [[ $? = 1 ]]',
+        "  done)",
+        f'  if ! {throttles.none()} || [[ $lists ]]; then echo "$lists"; echo "{throttles.FOREIGN}"; exit 1; fi',
+        "fi",
+    ]
+
+
 def _throttles_stay(topics: str, brokers: str, facts: ClusterFacts) -> list[str]:
     """Lets the script name the throttles that stay if it ends before --verify deleted them. topics, brokers: joined by spaces."""
     replicas, rates = "follower.replication.throttled.replicas", listed(RATES)
@@ -143,7 +175,9 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
         "# It stops at the first command that fails.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
+        *_still_down(gone.brokers, facts, "it is up again, so its replicas catch up by themselves: audit again"),
         *_alone(facts),
+        *_no_other_throttles(topics, facts),
         *_throttles_stay(topics, targets, facts),
         *(f"for topic in {topics}; do {line}; done" for line in throttled),
         *(f"for broker in {targets}; do {line}; done" for line in rate),
@@ -159,6 +193,7 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
     if unregister:
         text += [
             "[[ ${1:-} != --keep ]] || exit 0",
+            *_still_down(gone.brokers, facts, "The moves are complete. It is up again, so it stays registered."),
             'topics=$(kafka-topics --bootstrap-server "$BOOTSTRAP" --describe)',
             f'if grep -E "Replicas: ([0-9]+,)*({"|".join(map(str, gone.brokers))})(,|\\s)" <<< "$topics"; then',
             '  echo "these partitions still have replicas there: the brokers stay registered"; exit 1',

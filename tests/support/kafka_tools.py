@@ -13,6 +13,7 @@ from tests.support import tool_jvm
 
 MAINS = {
     "kafka-acls": "AclCommand",
+    "kafka-broker-api-versions": "BrokerApiVersionsCommand",
     "kafka-cluster": "ClusterTool",
     "kafka-configs": "ConfigCommand",
     "kafka-features": "FeatureCommand",

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from durability.remedies import gone
+from durability.remedies import gone, throttles
 from durability.remedies.cluster import ClusterFacts, Gone
 from durability.remedies.plans import Broker, Placement
 from durability.remedies.replicas import bring_back
@@ -72,7 +72,7 @@ def test_the_script(facts, unregisters, server, tmp_path):
     assert ("kafka-cluster unregister" in text) is unregisters
     assert f"kafka-reassign-partitions {server}" in text and "--throttle" not in text
     assert "for topic in t u; do kafka-configs" in text and "for broker in 1 2 4 5; do kafka-configs" in text
-    assert f"--add-config {','.join(f'{rate}={gone.THROTTLE}' for rate in gone.RATES)}" in text
+    assert f"--add-config {','.join(f'{rate}={throttles.RATE}' for rate in gone.RATES)}" in text
     assert json.loads(gone.written(ONE))["partitions"][1] == {"topic": "u", "partition": 1, "replicas": [4, 5]}
 
 
@@ -102,7 +102,42 @@ def test_a_broker_stays_registered_while_topics_may_be_hidden(tmp_path, acls, st
 def test_the_script_changes_nothing_beside_another_reassignment(tmp_path):
     done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "Current partition reassignments:\nt-0: replicas: 1,2.")
     assert done.returncode == 1 and "another reassignment runs" in done.stdout
-    assert ran.split() == ["kafka-reassign-partitions"]
+    assert ran.split() == ["kafka-broker-api-versions", "kafka-reassign-partitions"]
+
+
+@pytest.mark.parametrize(
+    ("up", "status"),
+    [
+        ("b:9092 (id: 3 rack: a) -> (", 1),
+        ("b:9092 (id: 3 rack: a isFenced: false) -> (", 1),
+        ("b:9092 (id: 3 rack: a isFenced: true) -> (", 0),
+        ("b:9092 (id: 33 rack: a) -> (", 0),
+    ],
+)
+def test_the_script_does_nothing_about_a_broker_that_is_back(tmp_path, up, status):
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", up=up)
+    assert done.returncode == status and ("kafka-configs" in ran) is not bool(status)
+    assert ("it is up again" in done.stdout) is bool(status)
+
+
+def test_a_broker_that_came_back_while_replicas_moved_stays_registered(tmp_path):
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", up="(id: 3 rack: a)", down=1)
+    assert done.returncode == 1 and "kafka-reassign-partitions" in ran and "kafka-cluster" not in ran.split()
+    assert done.stdout.endswith("The moves are complete. It is up again, so it stays registered.\n")
+
+
+@pytest.mark.parametrize(
+    ("rates", "described", "status"),
+    [
+        ("leader.replication.throttled.rate=7777777", "Replicas: 1,2", 1),
+        (f"follower.replication.throttled.rate={throttles.RATE}", "Replicas: 1,2", 0),
+        ("", "Replicas: 1,2 leader.replication.throttled.replicas=*", 1),
+    ],
+)
+def test_the_script_deletes_no_throttle_of_others(tmp_path, rates, described, status):
+    done, ran = run(tmp_path, described, "No partition reassignments found.", rates=rates)
+    assert done.returncode == status and ("kafka-cluster" in ran.split()) is not bool(status)
+    assert ("throttles of others" in done.stdout) is bool(status)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +151,7 @@ def test_the_script_changes_nothing_beside_another_reassignment(tmp_path):
 )
 def test_before_2_6_the_script_looks_for_a_reassignment_in_zookeeper(tmp_path, shown, moves):
     done, ran = run(tmp_path, "Replicas: 1,2\tIsr", shown, ClusterFacts((2, 5), kraft=False))
-    assert ran.split()[0] == "zookeeper-shell" and ("kafka-configs" in ran) is moves
+    assert ran.split()[1] == "zookeeper-shell" and ("kafka-configs" in ran) is moves
     assert (done.returncode == 0) is moves and ("another reassignment runs" in done.stdout) is not moves
 
 
@@ -170,17 +205,23 @@ def run(
     verified="is completed",
     acls=(gone.NO_AUTHORIZER, 1),
     options=(),
+    up="b:9092 (id: 1 rack: a) -> (",
+    down=0,
+    rates="",
 ) -> tuple[subprocess.CompletedProcess, str]:
     """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments.
 
     fails: words of the commands that fail. verified: what --verify says of the partition.
-    acls: what kafka-acls says, and its status.
+    acls: what kafka-acls says, and its status. up: what kafka-broker-api-versions says, after it says nothing `down` times.
+    rates: throttles of brokers.
     """
-    tools = ("topics", "configs", "reassign-partitions", "cluster", "acls")
+    tools = ("broker-api-versions", "topics", "configs", "reassign-partitions", "cluster", "acls")
     for tool in (*(f"kafka-{name}" for name in tools), "zookeeper-shell"):
         (folder / tool).write_text(
             f"#!/bin/bash\necho {tool} >> ran\n"
             f'[[ $0 = *kafka-acls ]] && {{ echo "{acls[0]}"; exit {acls[1]}; }}\n'
+            f'[[ $0 = *api-versions ]] && {{ (( $(grep -c api-versions ran) <= {down} )) || echo "{up}"; exit; }}\n'
+            f'[[ "$*" = *"--describe --entity-type brokers"* ]] && {{ echo "{rates}"; exit; }}\n'
             f'[[ "$*" = *--list* || $0 = *zookeeper-shell ]] && {{ printf "{listed}\\n"; exit; }}\n'
             f'[[ "$*" = *"{fails}"* ]] && exit 1\n'
             f'[[ "$*" = *--verify* ]] && {{ echo "Reassignment of partition t-0 {verified}."; exit; }}\n'
