@@ -179,8 +179,8 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
         f"  {plural(len(content['steps']), 'step')}, from {content['steps'][0]['id']} to {content['steps'][-1]['id']}.",
         "Edit no script: an edited plan is refused. For TLS, SASL or tools named .sh, define functions first (docs/plan.md).",
         "Each script ends with status 0 when its step is complete. Otherwise see what it printed, and run it again: it goes on.",
-        "A script changes nothing if an earlier step isn't complete, replicas are out of sync, others moved a partition, or a"
-        " topic was deleted and created again.",
+        "A script changes nothing if an earlier step isn't complete, replicas are out of sync, others moved a partition or set"
+        " one of its settings, a topic was deleted and created again, or brokers or topics have throttles of others.",
         "To take steps back, run their scripts of undo/, the last step first.",
         "before.json has what the plan rests on: make a new plan if the cluster has changed since.",
         "Audit the cluster at the end. What it should be then: kafka-durability audit --topology planned.json --out FOLDER",

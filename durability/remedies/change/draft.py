@@ -91,7 +91,7 @@ class Draft:
         if said is not None:
             return said
         if otherwise is None or "\n" in otherwise or not otherwise[:1].isalpha():
-            return "no step of a plan fixes it: its remediation in findings.json has the commands"
+            return "no step of a plan fixes it: its remediation in an audit's findings.json has the commands"
         return otherwise
 
     def _of_topic(self, finding: Finding, later: str | None) -> str | None:

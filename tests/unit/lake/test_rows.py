@@ -330,3 +330,12 @@ def test_without_the_reassignments_only_replicas_that_are_all_in_sync_are_sure_t
     doc = document(table, unreadable={"/cluster/reassignments": "x"})
     found = {row["topic"]: row["replication_factor"] for row in rows_of(doc, tables.TOPICS)}
     assert found == {"short": None, "whole": 3}
+
+
+def test_members_of_an_elr_that_have_no_replica_do_not_count():
+    """Kafka 4.3.1 leaves removed replicas there, if fewer remain than min.insync.replicas."""
+    drawn = document("topic replicas\nt 1,2", brokers="1 2 3")
+    partition = drawn["topics"][0]["partitions"][0]
+    partition |= {"isr": [1], "elr": [3, 2]}
+    row = only(drawn, tables.PARTITIONS)
+    assert row["elr"] == [2] and row["contradiction"] is None
