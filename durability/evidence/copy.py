@@ -20,6 +20,7 @@ from typing import Any
 
 from durability.errors import AuditError, Refused, Unreachable
 from durability.evidence import verify
+from durability.evidence.refused import code, refusal
 from durability.evidence.verify import MANIFEST, RUN, Run
 from durability.lake import encryption
 from durability.policy.model import EvidenceCopy
@@ -31,7 +32,7 @@ THREADS = 8
 EXISTS = ("PreconditionFailed", "412")
 CHANGED = "BadDigest"
 BUSY = ("ConditionalRequestConflict", "409")
-LATER = "The next run completes the copy"
+LATER = "The first run that succeeds completes the copy"
 WITHIN = 300
 """Seconds after which no further file is put: the report waits for the copy."""
 THOROUGH = 3600
@@ -110,7 +111,7 @@ def _attempt(work: Callable[[], None]) -> str | None:
     except AuditError as error:
         return str(error)
     except ClientError as error:
-        return _refusal(error)
+        return refusal(error)
     except (Boto3Error, BotoCoreError) as error:
         # Texts of botocore's errors may include an endpoint. Class names don't.
         check = "Check the store's address (AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network"
@@ -179,7 +180,7 @@ class _Bucket:
                 lock = self.store.get_object_lock_configuration(Bucket=bucket)["ObjectLockConfiguration"]
                 enabled = lock.get("ObjectLockEnabled") == "Enabled"
             except ClientError as error:
-                if _code(error) not in ("ObjectLockConfigurationNotFoundError", "NotImplemented", "404"):
+                if code(error) not in ("ObjectLockConfigurationNotFoundError", "NotImplemented", "404"):
                     raise
                 enabled = False
             if not enabled:
@@ -190,9 +191,9 @@ class _Bucket:
         try:
             versioning = self.store.get_bucket_versioning(Bucket=bucket).get("Status")
         except ClientError as error:
-            if _code(error) not in ("AccessDenied", "NotImplemented", "403"):
+            if code(error) not in ("AccessDenied", "NotImplemented", "403"):
                 raise
-            return [f"it is unknown whether bucket {bucket} is versioned: {_refusal(error)}"]
+            return [f"it is unknown whether bucket {bucket} is versioned: {refusal(error)}"]
         if versioning == "Enabled":
             return []
         return [
@@ -292,12 +293,12 @@ class _Bucket:
                     )
                     return True
                 except ClientError as error:
-                    if _code(error) in BUSY and not last:  # another request for this object, which may have failed
+                    if code(error) in BUSY and not last:  # another request for this object, which may have failed
                         continue
-                    if _code(error) == CHANGED:
+                    if code(error) == CHANGED:
                         raise _Differs(f"{name} was changed while it was put, and S3 refused it") from None
-                    if _code(error) not in EXISTS:
-                        raise Unreachable(f"{name}: {_refusal(error)}") from None
+                    if code(error) not in EXISTS:
+                        raise Unreachable(f"{name}: {refusal(error)}") from None
             break
         head = self._head(name) or {}
         if self._checksum(name, head) != checksum:
@@ -367,7 +368,7 @@ class _Bucket:
         try:
             return self.store.head_object(Bucket=self.target.bucket, Key=self.prefix + name, ChecksumMode="ENABLED")
         except ClientError as error:
-            if _code(error) in ("404", "NoSuchKey", "NotFound"):
+            if code(error) in ("404", "NoSuchKey", "NotFound"):
                 return None
             raise
 
@@ -381,13 +382,3 @@ def _sha256(path: Path) -> str:
 def _in_base64(sha256: str) -> str:
     """A SHA-256 in hex as S3 states it."""
     return base64.b64encode(bytes.fromhex(sha256)).decode()
-
-
-def _code(error: Any) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def _refusal(error: Any) -> str:
-    """What S3 refused. Its text may contain anything, its code is a word."""
-    code = "".join(c for c in _code(error) if c.isalnum())[:60] or "no reason"
-    return f"S3 refused {error.operation_name}: {code}"

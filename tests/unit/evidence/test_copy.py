@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from durability.evidence import copy, verify
 from durability.evidence import keys as signing
+from durability.evidence.refused import refusal
 from durability.policy.model import EvidenceCopy
 from tests.support.evidence import new_key, seal, signed_chain
 from tests.support.stores import KEY
@@ -149,7 +150,7 @@ def test_a_copy_that_was_interrupted_at_any_object_is_completed_by_the_next(stor
         (told,) = first.problems
         assert told == (
             f"evidence is not copied to {target.address}: EndpointConnectionError. Check the store's address "
-            "(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. The next run completes the copy"
+            "(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. The first run that succeeds completes the copy"
         )
         there = names(store, target)
         for run in sorted(path.name for path in root.glob("0*")):
@@ -209,12 +210,32 @@ def test_a_bucket_without_versions_is_a_warning_and_is_used(store, small):
     assert len(done.runs) == 2 and sorted(names(store, plain)) == sorted(files(small))
 
 
+@pytest.mark.parametrize(
+    ("operation", "stated", "todo"),
+    [
+        ("HeadBucket", "NoSuchBucket", "create the bucket"),
+        ("PutObject", "AccessDenied", "grant s3:PutObject,"),
+        ("HeadObject", "403", "grant s3:GetObject, and s3:ListBucket"),
+        ("GetBucketVersioning", "AccessDenied", "grant s3:GetBucketVersioning"),
+        ("PutObject", "ExpiredToken", "renew the credentials"),
+        ("PutObject", "PermanentRedirect", "set AWS_REGION"),
+        ("PutObject", "SlowDown", None),
+        ("DeleteObject", "AccessDenied", None),
+    ],
+)
+def test_a_refusal_says_what_to_do(operation, stated, todo):
+    told = refusal(ClientError({"Error": {"Code": stated, "Message": SECRET}}, operation))
+    assert told.startswith(f"S3 refused {operation}: {stated}") and SECRET not in told
+    assert f"({todo}" in told if todo else told.endswith(stated)
+
+
 def test_a_missing_or_full_bucket_is_told_without_secrets(store, locked, small, monkeypatch, free_tcp_port):
     (told,) = copy.copy(small, EvidenceCopy("no-such-bucket-x")).problems
     assert told.startswith("evidence is not copied to s3://no-such-bucket-x: S3 refused") and "NoSuchBucket" in told
     full = ClientError({"Error": {"Code": "InsufficientStorage", "Message": SECRET}}, "PutObject")
     (told,) = copy.copy(small, locked, lambda: Failing(store, 3, False, full)).problems
-    assert "PutObject: InsufficientStorage. The next run completes the copy" in told and SECRET not in told
+    assert "PutObject: InsufficientStorage (make room in the store). The first run that succeeds completes" in told
+    assert SECRET not in told
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{SECRET}.localhost:{free_tcp_port}")
     (told,) = copy.copy(small, locked).problems
     assert SECRET not in told and told.startswith(f"evidence is not copied to {locked.address}: ")
@@ -238,7 +259,10 @@ def test_a_copy_without_time_left_ends_and_is_completed_by_the_next(store, locke
     with monkeypatch.context() as patch:
         patch.setattr(copy, "WITHIN", -1)
         first = copy.copy(small, locked)
-    assert first.problems[0].endswith("minutes. The next run completes the copy") and names(store, locked) == []
+    assert (
+        first.problems[0].endswith("minutes. The first run that succeeds completes the copy")
+        and names(store, locked) == []
+    )
     assert len(copy.copy(small, locked).runs) == 2
 
 

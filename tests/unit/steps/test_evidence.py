@@ -100,7 +100,7 @@ def test_evidence_is_copied_where_the_policy_says_and_a_store_that_fails_costs_n
     assert verify.verify(folder)[1] == 0
     assert summary.problems[-1] == (
         "evidence is not copied to s3://copies-of-a-run/kafka: EndpointConnectionError. Check the store's address "
-        "(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. The next run completes the copy"
+        "(AWS_ENDPOINT_URL, AWS_REGION), the credentials and the network. The first run that succeeds completes the copy"
     )
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3)
     store = boto3.client("s3", region_name=KEY["AWS_REGION"])
