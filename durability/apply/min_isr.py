@@ -43,11 +43,15 @@ def weakened(
     return found
 
 
-def too_few(reading: Reading, least: Mapping[str, int | None]) -> list[str]:
-    """The partitions with fewer replicas in sync than min.insync.replicas is to be. least: by topic; None if unknown."""
+def too_few(reading: Reading, least: Mapping[str, int | None], *, caps: bool = False) -> list[str]:
+    """The partitions with fewer replicas in sync than min.insync.replicas is to be. least: by topic; None if unknown.
+
+    caps: brokers take it for at most the number of replicas (`PlanFiles`).
+    """
     found = [f"what min.insync.replicas of topic {plain(t)} would be is unknown" for t, n in least.items() if n is None]
     for name, now in sorted(reading.partitions.items()):
-        wanted = least.get(name.topic)
+        stated = least.get(name.topic)
+        wanted = stated if stated is None or not caps else min(stated, len(now.replicas))
         if wanted is not None and len(now.isr) < wanted:
             found.append(f"{named(name)} has {len(now.isr)} of {wanted} replicas in sync that the new value requires")
     return found

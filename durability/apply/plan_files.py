@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from durability.errors import Refused
+from durability.remedies import safety
 from durability.remedies.change.model import MIN_ISR, Move, Setting, Step
+from durability.topology import versions
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class PlanFiles:
     cluster_id: Kafka's. steps: in their order; sizes of moves are unknown. before: the value of each setting by topic (None: the
     whole cluster) and name; None if there was none. inherited: the highest min.insync.replicas that a topic without its own
     value, in a cluster without a dynamic default, inherits from a broker; None if unknown. findings: ids of those that it is for,
-    or improves. topic_ids: Kafka's, by topic, as far as they were known.
+    or improves. topic_ids: Kafka's, by topic, as far as they were known. caps: do all brokers take min.insync.replicas for at
+    most the number of replicas (KAFKA-15583, since 3.7)?
     """
 
     id: str
@@ -30,6 +33,7 @@ class PlanFiles:
     inherited: int | None
     findings: frozenset[str] = field(default=frozenset(), repr=False)
     topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
+    caps: bool = False
 
     @property
     def topics(self) -> list[str]:
@@ -58,7 +62,8 @@ def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
         settings = {(row["topic"], row["name"]): row["value"] for row in before["settings"]}
         steps = tuple(_step(folder, stated, placed) for stated in content["steps"])
         topic_ids = dict(before.get("topic_ids", {}))  # a plan of an earlier release has none
-        inherited = _inherited(_json(folder / "planned.json"))
+        planned = _json(folder / "planned.json")
+        inherited, caps = _inherited(planned), _caps(planned)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise Refused(f"{named} can't be applied, because it can't be read ({error}). Make a new plan") from error
     for step in steps:
@@ -75,6 +80,7 @@ def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
         inherited,
         findings(content),
         topic_ids,
+        caps,
     )
 
 
@@ -112,6 +118,12 @@ def _inherited(document: Mapping[str, Any]) -> int | None:
             return None
         found.append(int(value))
     return max(found, default=None)
+
+
+def _caps(document: Mapping[str, Any]) -> bool:
+    whole = document["cluster"].get("kafka_version")
+    stated = [broker.get("kafka_version") or whole for broker in document["brokers"]]
+    return all((release := versions.parse(version)) is not None and release >= safety.CAPPED for version in stated)
 
 
 def _json(path: Path) -> Any:

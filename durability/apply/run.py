@@ -175,7 +175,7 @@ class _Run:
 
         def obstacles(reading: Reading) -> list[str]:
             found = elr_at_risk(reading, of_min_isr)
-            return found or out_of_sync(reading, raised) or min_isr.too_few(reading, raised)
+            return found or out_of_sync(reading, raised) or min_isr.too_few(reading, raised, caps=self.plan.caps)
 
         self.watch.until(obstacles, self.options.stall_seconds)
         was = [{"topic": s.topic, "name": s.name, "value": s.was} for s in step.settings]
