@@ -101,7 +101,7 @@ def _request() -> Any:
 
 def _parsed(response: Any) -> Quorum:
     data = response.topics[0].partitions[0]
-    voters, observers = list(data.current_voters), list(data.observers)
+    voters, observers = _newest(data.current_voters), _newest(data.observers)
     # A controller that runs with a new disk observes. The voter is the disk that it had before, and never comes back (KIP-853).
     elsewhere = {r.replica_id: r.replica_directory_id for r in observers}
     replaced = {
@@ -121,6 +121,19 @@ def _parsed(response: Any) -> Quorum:
         times_known=caught_up >= 0,
         leader_clock_ms=caught_up if caught_up >= 0 else None,
     )
+
+
+def _newest(replicas: Iterable[Any]) -> list[Any]:
+    """One replica for each node: the one that was caught up last.
+
+    For five minutes after a node got a new disk, the leader lists it with both directory ids (seen on 4.3.1).
+    """
+    found: dict[int, Any] = {}
+    for replica in replicas:
+        other = found.get(replica.replica_id)
+        if other is None or replica.last_caught_up_timestamp > other.last_caught_up_timestamp:
+            found[replica.replica_id] = replica
+    return list(found.values())
 
 
 def _error(response: Any) -> int:

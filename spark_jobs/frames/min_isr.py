@@ -21,7 +21,7 @@ def enforced() -> Column:
 
     They differ if the topic's answer came from the settings of a broker that may not be the leader.
     """
-    answered = F.col("own_min_isr").isNotNull() & ~F.col("own_min_isr_source").isin("topic", "cluster-default")
+    answered = F.col("own_min_isr").isNotNull() & ~_common()
     own = F.when(certain(answered & ~_recorded()) & F.col("min_isr_readable"), F.col("leading")["min_isr"])
     return F.coalesce(own, "acked_min_isr")
 
@@ -29,7 +29,8 @@ def enforced() -> Column:
 def acked() -> Column:
     """min.insync.replicas that acks=all guarantees for a partition, whichever of its brokers leads; NULL if unknown.
 
-    An override or a cluster-wide value applies as stated. Otherwise brokers may have different values of their own:
+    An override applies as stated, and so does a cluster-wide value, unless a broker has a dynamic value of its own, which wins
+    there. Otherwise brokers may have different values of their own:
 
     - If the topic's answer has no value, the leader's applies; for a partition that certainly has no leader, the smallest.
     - If the answer came from the settings of one broker, which may have no replica, the smallest value of the replicas' brokers
@@ -53,11 +54,18 @@ def acked() -> Column:
     recorded = F.when(F.size("recorded_min_isr") == 1, F.element_at("recorded_min_isr", 1))
     return F.when(
         F.col("min_isr_readable"),
-        F.when(source.isin("topic", "cluster-default"), own)
+        F.when(_common(), own)
         .when(~_recorded(), of_brokers)
         .when(_recorded() & own.isNull(), recorded)
         .when(recorded == of_brokers, recorded),
     )
+
+
+def _common() -> Column:
+    """Does the topic's answer apply on each broker? NULL if its source is unknown."""
+    own_values = F.exists("brokers", lambda b: certain(b["min_isr_source"] == "broker-dynamic"))
+    source = F.col("own_min_isr_source")
+    return (source == "topic") | ((source == "cluster-default") & ~own_values)
 
 
 def _recorded() -> Column:
@@ -71,11 +79,12 @@ def _recorded() -> Column:
 
 def source() -> Column:
     """Where a partition's min.insync.replicas is set: a source of `config_sources`; NULL if unknown."""
-    of_topic = certain(F.col("own_min_isr_source").isin("topic", "cluster-default"))
+    of_topic = certain(_common())
+    own = F.col("own_min_isr_source")
     broker = F.coalesce(F.col("leading"), F.try_element_at("brokers", F.lit(1)))
     return F.when(
         F.col("min_isr_readable"),
         F.when(~of_topic & _recorded(), "cluster-default").otherwise(
-            F.coalesce("own_min_isr_source", broker["min_isr_source"])
+            F.coalesce(F.when(of_topic | ~certain(own == "cluster-default"), own), broker["min_isr_source"], own)
         ),
     )
