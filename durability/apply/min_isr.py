@@ -43,6 +43,18 @@ def weakened(
     return found
 
 
+def higher(raised: Mapping[str, int | None], least: Mapping[str, int | None]) -> list[str]:
+    """The topics whose min.insync.replicas is above the value that a step raises it to: others have raised it since.
+
+    raised: the new value by topic. least: the configured one, inherited or not; None if unknown.
+    """
+    return [
+        f"stale: topic {plain(name)} has a min.insync.replicas of {now}, above {value}. Make a new plan"
+        for name, value in sorted(raised.items())
+        if value is not None and (now := least.get(name)) is not None and now > value
+    ]
+
+
 def too_few(reading: Reading, least: Mapping[str, int | None], *, caps: bool = False) -> list[str]:
     """The partitions with fewer replicas in sync than min.insync.replicas is to be. least: by topic; None if unknown.
 

@@ -26,6 +26,7 @@ from durability.apply.watch import Options, Watch
 from durability.errors import Refused, Unreachable
 from durability.lake.change_table import RACK_OUTAGE
 from durability.plain import plain
+from durability.remedies.change.assemble import WITHOUT_EFFECT
 from durability.remedies.change.model import MIN_ISR, Move, Step
 
 __all__ = ["Options", "Outcome", "apply", "restore"]
@@ -185,8 +186,10 @@ class _Run:
         ]
         self._begin(step, SET_CONFIG, was, becomes)
         reading = self.watch.look()
-        lowered = [setting for setting in step.settings if (setting.topic, setting.name) in later]
+        without_effect = step.kind == "lower-min-isr" and step.why in WITHOUT_EFFECT
+        lowered = [s for s in step.settings if without_effect or (s.topic, s.name) in later]
         found = obstacles(reading) + min_isr.weakened(lowered, self.plan.steps, reading, self.watch.least)
+        found += min_isr.higher(raised, self.watch.least)
         if found := found + changed(self.plan, [step], self.cluster, self.changes.state()):
             raise Stopped(listed(found))
         wanted = [SettingChange(of_topic(s.topic), s.name, s.value) for s in step.settings]

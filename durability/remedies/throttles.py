@@ -14,7 +14,8 @@ RATE = 50_000_000
 Throttles with this rate are taken for those that an earlier run left.
 """
 _ANY = "(replication[.]throttled[.]rate=|log[.]dirs[.]io[.]max)[^[:space:],}]*"
-FOREIGN = "Brokers have throttles of others, which the tool would delete. Let their reassignment end, or delete them."
+FOREIGN = "The tool would delete these throttles. Delete those that a killed run left, and let the reassignments of others end."
+KEPT = "Throttles stay that this script does not delete, because others may need them. Delete those of a run that was killed."
 STAYED = "Throttles stay while another reassignment runs. Run this again once it has ended."
 
 
@@ -29,6 +30,7 @@ def none() -> str:
 
 
 def left() -> str:
-    """Brokers have throttles, and each has the rate that scripts set. Others are printed."""
+    """Brokers have throttles, and each has the rate that scripts set. Others are printed, such as a cluster-wide default."""
     others = f"grep -oE '{_ANY}' <<< \"$throttles\" | grep -vE '[.]rate={RATE}$'"
-    return f"{{ {others}; [[ ${{PIPESTATUS[*]}} = '0 1' ]]; }}"
+    of_all = f"{{ grep -E 'DEFAULT_BROKER_CONFIG:[a-z.]*{_ANY}' <<< \"$throttles\"; [[ $? = 1 ]]; }}"
+    return f"{{ {others}; [[ ${{PIPESTATUS[*]}} = '0 1' ]] && {of_all}; }}"

@@ -28,9 +28,18 @@ COMPLETE = "is complete|completed successfully"
 PER_PATTERN, LONGEST = 200, 20_000
 """So many topics, and bytes of their names, are in one pattern. Linux limits an argument of a program to 128 KiB."""
 INVISIBLE = "{} was deleted, or you may not describe it."
-CHANGED = "It is neither as before this step nor as after it: another person changed it. Make a new plan."
+CHANGED = (
+    "It is neither as before this step nor as after it: a later step or another person set it. Take later steps back, or make a"
+    " new plan."
+)
+DELETED = "An override of these topics is gone: another person deleted it. Make a new plan."
+HIGHER = "It is above the new value already, here or in the whole cluster. Make a new plan."
+LATER = "A later step is not taken back yet."
 ENFORCED = "Brokers enforce more than the new min.insync.replicas there: replicas were added since. Make a new plan."
-LISTED = "Lists of throttled replicas of others would be deleted. Let their reassignment end, or delete them."
+LISTED = (
+    "The tool would delete these lists of throttled replicas. Delete them if a run that was killed left them, else let their"
+    " reassignment end."
+)
 
 
 def complete(variable: str) -> str:
@@ -126,12 +135,12 @@ def enough_in_sync(settings: Iterable[Setting]) -> list[str]:
 
 
 def enforce_no_more(settings: Iterable[Setting]) -> list[str]:
-    """No partition of these topics has more replicas in sync than its new min.insync.replicas. One that has is printed.
+    """No partition of these topics has more replicas than its new min.insync.replicas. One that has is printed.
 
     Replicas may have been added since the snapshot. Brokers then enforce more, and the new value would guarantee fewer copies.
     """
     return [
-        f"{{ {none_matches(f'{of_partitions(some)}.*Isr: ?([0-9]+,){{{value},}}[0-9]', 'topics')} || ! echo '{ENFORCED}'; }}"
+        f"{{ {none_matches(f'{of_partitions(some)}.*Replicas: ?([0-9]+,){{{value},}}[0-9]', 'topics')} || ! echo '{ENFORCED}'; }}"
         for value, topics in _by_value(settings).items()
         for some in _in_patterns(topics)
     ]
@@ -168,10 +177,11 @@ def overrides(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
 def unchanged(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
     """Each setting is as before the step, or as after it. What another person set is printed. Reads what `overrides` read.
 
-    Whether an override was deleted isn't asked: the topic then has the cluster's value.
+    An override that the step changes to another one must be there: without it, the topic has the cluster's value.
     """
     if facts.before(2, 5):
         return []
+    settings = list(settings)
     alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     checks = []
     for setting in settings:
@@ -184,7 +194,41 @@ def unchanged(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
         for some in _in_patterns(topics):
             of_topics = f"^({'|'.join(map(_literal, some))}) {_literal(name)}=[^[:space:]]+"
             checks.append(all_end(of_topics, f"=({allowed})", "own"))
-    return [f"{{ {check} || ! echo '{CHANGED}'; }}" for check in checks]
+    return [*(f"{{ {check} || ! echo '{CHANGED}'; }}" for check in checks), *_still_there(settings)]
+
+
+def _still_there(settings: Iterable[Setting]) -> Iterator[str]:
+    changed = [setting for setting in settings if setting.was is not None and setting.value is not None]
+    by_name: defaultdict[str, list[str]] = defaultdict(list)
+    for setting in changed:
+        if setting.topic is not None:
+            by_name[setting.name].append(setting.topic)
+        else:
+            yield f"{{ grep -qE '^  {_literal(setting.name)}=' <<< \"$defaults\" || ! echo '{DELETED}'; }}"
+    for name, topics in by_name.items():
+        for some in _in_patterns(topics):
+            pattern = f"^({'|'.join(map(_literal, some))}) {_literal(name)}="
+            yield f"{{ [[ $(grep -cE '{pattern}' <<< \"$own\") = {len(some)} ]] || ! echo '{DELETED}'; }}"
+
+
+def not_higher(settings: Iterable[Setting]) -> list[str]:
+    """No topic has a min.insync.replicas above its new one, inherited or its own. One that has is printed."""
+    return [
+        f"{{ {none_matches(f'{of_partitions(some)}.*min[.]insync[.]replicas={_above(value)}', 'topics')} || ! echo '{HIGHER}'; }}"
+        for value, topics in _by_value(settings).items()
+        for some in _in_patterns(topics)
+    ]
+
+
+def _above(number: int) -> str:
+    """Matches the numbers above this one.
+
+    >>> [_above(n) for n in (1, 9, 12)]
+    ['([2-9]|[0-9]{2,})', '([0-9]{2,})', '([0-9]{3,})']
+    """
+    digits = len(str(number))
+    more = f"[0-9]{{{digits + 1},}}"
+    return f"([{number + 1}-9]|{more})" if number < 9 else f"({more})"
 
 
 def _literal(text: str) -> str:
@@ -254,13 +298,24 @@ def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
 
 
 def not_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
-    """No topic has these values, so later steps are taken back. A topic that has one is printed."""
-    return [
-        line
-        for _, pattern, _ in _with_value(settings)
-        for shell in lines(TOPICS, facts)
-        for line in (f"said=$({shell})", none_matches(pattern, "said"))
+    """No topic has these values of its own, so later steps are taken back. A topic that has one is printed."""
+    settings = [setting for setting in settings if setting.topic is not None and setting.value is not None]
+    if facts.before(2, 5):
+        return [
+            line
+            for _, pattern, _ in _with_value(settings)
+            for shell in lines(TOPICS, facts)
+            for line in (f"said=$({shell})", none_matches(pattern, "said"))
+        ]
+    by_value: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for setting in settings:
+        by_value[setting.name, setting.value or ""].append(setting.topic or "")
+    checks = [
+        none_matches(f"^({'|'.join(map(_literal, some))}) {_literal(name)}={value}$", "own")
+        for (name, value), topics in by_value.items()
+        for some in _in_patterns(topics)
     ]
+    return [*overrides(settings, facts), *(f"{{ {check} || ! echo '{LATER}'; }}" for check in checks)]
 
 
 def done(step: Step, file: str, facts: ClusterFacts) -> list[str]:

@@ -82,6 +82,8 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
     checks += [guards.done(one, _file(STEPS, one), facts) for one in earlier]
     checks.append(guards.overrides(step.settings, facts) + guards.unchanged(step.settings, facts))
     checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
+    if step.kind == "raise-min-isr":
+        checks.append(guards.not_higher(step.settings))
     if step.kind == "raise-min-isr" and not _caps(facts):
         checks.append(guards.enough_in_sync(step.settings))
     if step.kind == "lower-min-isr" and step.why in WITHOUT_EFFECT:
@@ -169,18 +171,19 @@ def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:
             f'{{ [[ $said != *"in progress"* ]] || {{ {stop} && {" && ".join(again)}; }}; }}',
         ]
     known = f"[[ $(({guards.complete('before')} + {guards.complete('said')})) = {number} ]]"
-    unlisted = " && ".join([throttles.none(), *guards.no_throttled_replicas(step.topics)])
-    free = f"{{ {throttles.left()} || {{ {unlisted}; }} || ! echo '{throttles.FOREIGN}'; }}"
+    unthrottled = " && ".join([throttles.none(), *guards.no_throttled_replicas(step.topics)])
+    free = f"{{ {throttles.left()} || {{ {unthrottled}; }} || ! echo '{throttles.FOREIGN}'; }}"
     runs = f'[[ $said = *"in progress"* || {guards.complete("said")} = {number} ]]'
-    start = f'{{ {{ {known} || ! echo "$before"; }} && {free} && {started.removesuffix(" &&")}; }}'
+    start = f'{{ {{ {known} || ! echo "$before"; }} && {started.removesuffix(" &&")}; }}'
     [shown] = throttles.read(facts)
     gone = f"{{ {throttles.none()} || ! echo '{throttles.STAYED}'; }}"
+    kept = f"{{ {{ {unthrottled}; }} || echo '{throttles.KEPT}'; }}"
     return [
         *cancel,
         f"before=$({verify[0][0]})",
         f"said=$({verify[1][0]})",
         shown,
-        f"{{ {{ {whole} && ! {throttles.left()}; }} ||\n{{ {{ {runs} ||\n{start}; }} &&\n"
+        f"{{ {{ {whole} && ! {throttles.left()} && {kept}; }} ||\n{{ {free} && {{ {runs} ||\n{start}; }} &&\n"
         + " &&\n".join(waiting)
         + f" &&\n{whole} && {shown} && {gone}; }}; }}",
     ]

@@ -75,7 +75,7 @@ def test_a_plan_is_carried_out_and_taken_back_beside_what_others_do(tmp_path):
         was = state()
         alter("topics", "short", "--add-config", f"{MIN_ISR}=3")
         done, said = runs(f"steps/{lower}")
-        assert not done and "short min.insync.replicas=3" in said and "another person changed it" in said
+        assert not done and "short min.insync.replicas=3" in said and "another person set it" in said
         alter("topics", "short", "--add-config", f"{MIN_ISR}=2")
         assert runs(f"steps/{lower}")[0]
 

@@ -25,6 +25,12 @@ def test_a_value_needs_as_many_replicas_in_sync_as_brokers_will_enforce(replicas
     assert min_isr.too_few(reading, {"t": value}, caps=caps) == few
 
 
+def test_a_step_raises_no_value_to_a_lower_one():
+    assert min_isr.higher({"a": 2, "b": 2, "c": 2, "d": None}, {"a": 1, "b": 2, "c": 3}) == [
+        "stale: topic c has a min.insync.replicas of 3, above 2. Make a new plan"
+    ]
+
+
 @pytest.mark.parametrize(
     ("whole", "brokers", "caps"),
     [

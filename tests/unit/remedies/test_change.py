@@ -592,6 +592,12 @@ def listed(names: str) -> str:
     return "printf '" + "".join(rf"Topic: {name}\tConfigs:\n" for name in names) + "'"
 
 
+def own_values(least: dict[str, int]) -> str:
+    """The body of a stub of kafka-configs that shows these overrides of min.insync.replicas."""
+    said = "".join(rf"Dynamic configs for topic {t} are:\n  {MIN_ISR}={n} sensitive=false\n" for t, n in least.items())
+    return f"[[ $* != *--describe* ]] || printf '{said}'"
+
+
 def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     doc = document("topic replicas min\na 1 2\nb 1 2", brokers="1 2 3")
     facts = ClusterFacts((4, 3), (4, 3), led=True, elr=True)
@@ -611,6 +617,9 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
         seen: the topics that kafka-topics shows. answers: bodies of functions in place of Kafka's tools.
         """
         tools = {"kafka_topics": "", "kafka_configs": "", "kafka_reassign_partitions": ""} | answers
+        if not tools["kafka_configs"]:
+            least = 1 if lowered.id not in path else 2
+            tools["kafka_configs"] = own_values(dict.fromkeys("ab", least))
         tools["kafka_topics"] = f"[[ $* = *-partitions* ]] || {listed(seen)}; {tools['kafka_topics'] or ':'}"
         said = tmp_path / "said"
         said.write_text("")
@@ -622,9 +631,12 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
         ]
 
     # A setting that can't be changed ends the script.
-    assert run(f"steps/{lowered.id}.sh", kafka_configs="[[ $* != *' a '* ]]") == (1, ["alter"])
+    assert run(f"steps/{lowered.id}.sh", kafka_configs=own_values(dict(a=2, b=2)) + "; [[ $* != *' a '* ]]") == (
+        1,
+        ["alter"],
+    )
     # So does an ELR, or a partition that is under-replicated when min.insync.replicas shall rise.
-    shown = "\\tTopic: b\\tPartition: 0\\tReplicas: 1,12\\tIsr: 1\\tElr: {}\\tLastKnownElr: 1\\n"
+    shown = "\\tTopic: b\\tPartition: 0\\tReplicas: 12\\tIsr: 1\\tElr: {}\\tLastKnownElr: 1\\n"
     elr = f"[[ $* = *-partitions* ]] || printf '{shown}'"
     for members, status in (("12", 1), ("3,12", 1), ("2", 0), ("2,3", 0), ("", 0)):
         done = run(f"steps/{lowered.id}.sh", kafka_topics=elr.format(members))
@@ -647,16 +659,21 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     two = added.replace("Isr: 2", "Isr: 2,11")
     assert run("steps/old.sh", kafka_reassign_partitions=both, kafka_topics=two) == (0, ["alter"] * 2)
     # What another person set since isn't overwritten, and a topic that has more replicas since keeps its minimum.
-    for value, status in (("1", 0), ("2", 0), ("3", 1), ("21", 1)):
-        shown = f"Dynamic configs for topic b are:\\n  min.insync.replicas={value} sensitive=false\\n"
-        own = f"[[ $* != *--describe* ]] || printf '{shown}'"
+    for value, status in ((1, 0), (2, 0), (3, 1), (21, 1)):
         for script in (f"steps/{lowered.id}.sh", path):
-            done = run(script, kafka_reassign_partitions=both, kafka_configs=own)
+            done = run(script, kafka_reassign_partitions=both, kafka_configs=own_values({"a": 1, "b": value}))
             assert done == (status, [] if status else ["alter"] * 2)
-        assert run(f"undo/{raised.id}.sh", kafka_configs=own) == (status, ["alter"] * (2 - status)), (
-            "others are restored"
-        )
-    more = "[[ $* = *-partitions* ]] || printf '\\tTopic: b\\tPartition: 0\\tReplicas: 2,3\\tIsr: {}\\tElr: \\n'"
+        done = run(f"undo/{raised.id}.sh", kafka_configs=own_values({"a": 1, "b": value}))
+        assert done == (status, ["alter"] * (2 - status)), "others are restored"
+    assert run(path, kafka_reassign_partitions=both, kafka_configs=own_values({"a": 1})) == (1, []), (
+        "b has the cluster's"
+    )
+    assert run(f"undo/{raised.id}.sh", kafka_configs=own_values({"a": 1})) == (1, ["alter"])
+    above = "[[ $* = *-partitions* ]] || printf 'Topic: b\\tConfigs: x=1,min.insync.replicas={}\\n'"
+    for value, status in ((1, 0), (2, 0), (3, 1), (10, 1)):
+        done = run(path, seen="a", kafka_reassign_partitions=both, kafka_topics=above.format(value))
+        assert done == (status, [] if status else ["alter"] * 2), "a cluster-wide value is above it"
+    more = "[[ $* = *-partitions* ]] || printf '\\tTopic: b\\tPartition: 0\\tReplicas: {}\\tIsr: 2\\tElr: \\n'"
     assert run(f"steps/{lowered.id}.sh", kafka_topics=more.format("2,3")) == (1, [])
     assert run(f"steps/{lowered.id}.sh", kafka_topics=more.format("2")) == (0, ["alter"] * 2)
     one = "echo Reassignment of partition a-0 is completed.; echo There is no active reassignment of partition b-0"
@@ -670,8 +687,8 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     # No replica is removed while a later step's min.insync.replicas is set.
     there = f"case $* in *--verify*steps/*) {both};; esac"
     path = f"undo/{moves.id}.sh"
-    risen = "printf 'Topic: b\\tConfigs: min.insync.replicas=2\\n'"
-    assert run(path, kafka_reassign_partitions=there, kafka_topics=risen) == (1, [])
+    risen = own_values({"a": 1, "b": 2})
+    assert run(path, kafka_reassign_partitions=there, kafka_configs=risen) == (1, [])
     assert run(path, kafka_reassign_partitions=there) == (1, ["execute"])
 
 
@@ -725,6 +742,9 @@ OTHER = "There is no active reassignment of partition a-0, but replica set is 2 
         ("steps", COMPLETE, OTHER, RATE.format(500000000), 1, []),
         ("steps", COMPLETE, OTHER, f"{RATE.format(50000000)} {RATE.format(1000)}", 1, []),
         ("steps", OTHER, COMPLETE, RATE.format(1000), 0, []),
+        ("steps", OTHER, COMPLETE, THROTTLED, 0, []),
+        ("steps", OTHER, RUNNING, RATE.format(1000), 1, []),
+        ("steps", COMPLETE, OTHER, f"DYNAMIC_DEFAULT_BROKER_CONFIG:{RATE.format(50000000)}", 1, []),
         # a throttle of a run that was killed is set and deleted, but not while another reassignment keeps the tool from it
         ("steps", COMPLETE, OTHER, RATE.format(50000000), 1, ["execute", "verify"]),
         ("steps", OTHER, COMPLETE, RATE.format(50000000), 1, ["verify"]),
