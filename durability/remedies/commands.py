@@ -181,7 +181,16 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
     if not command.idle:
         return [shell]
     show, none = none_running(facts)
-    return [f'said=$({show}) && {{ [[ {none} ]] || ! echo "$said"; }} &&', shell]
+    return [f'said=$({show}) && {{ [[ {none} ]] || ! echo "$said"; }} &&', *_no_log_moves(command), shell]
+
+
+def _no_log_moves(command: Config) -> list[str]:
+    """Between log dirs of a broker, replicas move beside reassignments, and only kafka-log-dirs shows it (KIP-113)."""
+    if not any(key.startswith("replica.alter.log.dirs.") for key, _ in command.values):
+        return []
+    of = "" if command.name is None else f" --broker-list {command.name}"
+    moves = """[[ $said != *'"isFuture":true'* ]] || ! echo 'replicas move between log dirs'"""
+    return [f"said=$(kafka-log-dirs {BOOTSTRAP} --describe{of}) && {{ {moves}; }} &&"]
 
 
 def none_running(facts: ClusterFacts) -> tuple[str, str]:
