@@ -14,7 +14,7 @@ T = TypeVar("T")
 def within(seconds: float, work: Callable[[], T]) -> T:
     """What `work` returns or raises. Raises TimeoutError if it takes longer; then it goes on alone, until the process ends.
 
-    A socket's timeout is that of one read. A server that sends a byte now and then holds its client for as long as it likes.
+    A socket's timeout is that of one read. A server that sends a byte now and then makes its client wait without end.
 
     >>> within(5, lambda: 1 + 1)
     2

@@ -185,7 +185,7 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
 
 
 def _no_log_moves(command: Config) -> list[str]:
-    """Between log dirs of a broker, replicas move beside reassignments, and only kafka-log-dirs shows it (KIP-113)."""
+    """A move between log dirs of a broker is no reassignment. Only kafka-log-dirs shows it (KIP-113)."""
     if not any(key.startswith("replica.alter.log.dirs.") for key, _ in command.values):
         return []
     of = "" if command.name is None else f" --broker-list {command.name}"

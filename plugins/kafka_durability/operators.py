@@ -198,7 +198,7 @@ class ReportOperator(EvaluatedStep):
 class NotifyOperator(Step):
     """Sends the run's digest to Slack if there is a Connection for it. A failure doesn't fail the audit.
 
-    Runs after a failure, too. Then there is no report, and `tell_slack` tells that the run failed.
+    Runs after a failure, too. Then there is no report, and `tell_slack` reports the failure.
     """
 
     takes_lake = False  # a catalog that doesn't answer must not fail the audit because of a digest

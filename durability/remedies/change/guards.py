@@ -182,15 +182,15 @@ def unchanged(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
     if facts.before(2, 5):
         return []
     settings = list(settings)
-    alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    by_values: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     checks = []
     for setting in settings:
         allowed = "|".join(sorted({value for value in (setting.was, setting.value) if value is not None}))
         if setting.topic is None:
             checks.append(all_end(f"^  {_literal(setting.name)}=[^[:space:]]+", f"=({allowed})", "defaults"))
         else:
-            alike[setting.name, allowed].append(setting.topic)
-    for (name, allowed), topics in alike.items():
+            by_values[setting.name, allowed].append(setting.topic)
+    for (name, allowed), topics in by_values.items():
         for some in _in_patterns(topics):
             of_topics = f"^({'|'.join(map(_literal, some))}) {_literal(name)}=[^[:space:]]+"
             checks.append(all_end(of_topics, f"=({allowed})", "own"))
