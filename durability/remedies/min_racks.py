@@ -7,7 +7,9 @@ from durability.remedies.finding import Finding
 from durability.remedies.racks import first_set, of_brokers
 from durability.remedies.steps import AGAIN, Remedy, advice
 
-DESCRIBE_ONE = "Bring the broker back, or let the auditor describe it"
+DESCRIBE_ONE = (
+    "Bring the broker back, unregister it if it was removed for good and has no replica, or let the auditor describe it"
+)
 DESCRIBE = "Bring back the brokers whose racks are unknown, or let the auditor describe them"
 
 

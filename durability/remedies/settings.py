@@ -222,7 +222,9 @@ def _unread(finding: Finding, why: str, permission: str, more: Sequence[str] = (
         return advice(f"First restore the controller quorum: {why}")
     start = [f"start {listed(facts.down, _nouns('broker', facts.down))}"] if facts.down else []
     first = ", and ".join([*start, *more])
-    return advice(first[0].upper() + first[1:], f"If it stays, g{grant}") if first else advice(f"G{grant}")
+    # KRaft's controllers remember a broker until it is unregistered. ZooKeeper's know live ones only.
+    removed = ["Unregister a broker that was removed for good and has no replica"] if facts.down and facts.kraft else []
+    return advice(first[0].upper() + first[1:], *removed, f"If it stays, g{grant}") if first else advice(f"G{grant}")
 
 
 def _nouns(noun: str, ids: Sequence[object]) -> str:

@@ -192,6 +192,8 @@ def test_a_sentence_that_announces_a_command_goes_with_it():
 def test_while_brokers_are_down_what_is_unread_of_reassignments_comes_back_with_them():
     (step,) = settings.reassignments_unread({KEY: ClusterFacts(led=True, down=(4, 5))})
     assert step.about[0] == "Start brokers 4, 5" and step.about[1].startswith("If it stays, grant the auditor")
+    (step,) = settings.reassignments_unread({KEY: ClusterFacts(led=True, down=(4,), kraft=True)})
+    assert step.about[1] == "Unregister a broker that was removed for good and has no replica"
 
 
 @pytest.mark.parametrize(
