@@ -67,7 +67,7 @@ def contradicts(p: dict) -> bool:
     within = [
         (leader, p["replicas"]),
         (leader, p["isr"]),
-        *((p[n], p["replicas"]) for n in ("isr", "elr", "adding", "removing")),
+        *((p[n], p["replicas"]) for n in ("isr", "adding", "removing")),
     ]
     apart = [(p["isr"], p["elr"]), (p["adding"], p["removing"])]
     return (
