@@ -6,7 +6,7 @@ from typing import Any
 
 _NEEDED = {
     "PutObject": "s3:PutObject, for Object Lock also s3:PutObjectRetention, and for a key of KMS kms:GenerateDataKey",
-    "HeadObject": "s3:GetObject, and s3:ListBucket: without it, S3 answers so if there is no object",
+    "HeadObject": "s3:GetObject, and s3:ListBucket. Without s3:ListBucket, S3 answers 403 for an object that doesn't exist",
     "GetObject": "s3:GetObject",
     "ListObjectsV2": "s3:ListBucket",
     "GetObjectLockConfiguration": "s3:GetBucketObjectLockConfiguration",

@@ -175,7 +175,9 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
         "# It stops at the first command that fails.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
-        *_still_down(gone.brokers, facts, "it is up again, so its replicas catch up by themselves: audit again"),
+        *_still_down(
+            gone.brokers, facts, "A broker of this plan is up again. Its replicas catch up by themselves. Audit again."
+        ),
         *_alone(facts),
         *_no_other_throttles(topics, facts),
         *_throttles_stay(topics, targets, facts),
@@ -193,7 +195,9 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
     if unregister:
         text += [
             "[[ ${1:-} != --keep ]] || exit 0",
-            *_still_down(gone.brokers, facts, "The moves are complete. It is up again, so it stays registered."),
+            *_still_down(
+                gone.brokers, facts, "The moves are complete. A broker is up again, so the brokers stay registered."
+            ),
             'topics=$(kafka-topics --bootstrap-server "$BOOTSTRAP" --describe)',
             f'if grep -E "Replicas: ([0-9]+,)*({"|".join(map(str, gone.brokers))})(,|\\s)" <<< "$topics"; then',
             '  echo "these partitions still have replicas there: the brokers stay registered"; exit 1',

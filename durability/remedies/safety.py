@@ -178,14 +178,18 @@ def _cluster_min_isr(new: int, finding: Finding) -> str | None:
     return None
 
 
+def caps(facts: ClusterFacts) -> bool:
+    """Do all brokers take min.insync.replicas for at most the number of replicas? Then it may be above it."""
+    return facts.release is not None and facts.release >= CAPPED
+
+
 def rejects_new_topics(new: int, facts: ClusterFacts) -> bool:
     """Would topics that are created with the default replication factor reject every acks=all write with this minimum?
 
     Before 1.1 both settings are in the brokers' files, and change with the same restart.
     """
-    capped = facts.release is not None and facts.release >= CAPPED
     default = facts.lowest_default_rf
-    return not capped and not facts.before(1, 1) and default is not None and default < new
+    return not caps(facts) and not facts.before(1, 1) and default is not None and default < new
 
 
 def _stated(finding: Finding, *names: str) -> Any:

@@ -219,7 +219,7 @@ class NotifyOperator(Step):
 
 
 class ConcludeOperator(EvaluatedStep):
-    """Fails unless the run is complete and verified. It is the last task, so the report is already written."""
+    """Fails unless the run is complete and verified. It comes after `report`, so the report is already written."""
 
     last = True
 

@@ -78,13 +78,19 @@ def _recorded() -> Column:
 
 
 def source() -> Column:
-    """Where a partition's min.insync.replicas is set: a source of `config_sources`; NULL if unknown."""
+    """Where a partition's min.insync.replicas is set: a source of `config_sources`; NULL if unknown.
+
+    If a broker's own dynamic value is below that of the leader, it is what acks=all guarantees.
+    """
     of_topic = certain(_common())
     own = F.col("own_min_isr_source")
     broker = F.coalesce(F.col("leading"), F.try_element_at("brokers", F.lit(1)))
+    lower = F.exists(
+        "brokers", lambda b: certain((b["min_isr_source"] == "broker-dynamic") & (b["min_isr"] < broker["min_isr"]))
+    )
+    of_brokers = F.when(lower, "broker-dynamic").otherwise(broker["min_isr_source"])
+    answered = F.when(of_topic | ~certain(own == "cluster-default"), own)
     return F.when(
         F.col("min_isr_readable"),
-        F.when(~of_topic & _recorded(), "cluster-default").otherwise(
-            F.coalesce(F.when(of_topic | ~certain(own == "cluster-default"), own), broker["min_isr_source"], own)
-        ),
+        F.when(~of_topic & _recorded(), "cluster-default").otherwise(F.coalesce(answered, of_brokers, own)),
     )

@@ -49,7 +49,7 @@ def complete(variable: str) -> str:
 
 def of_partitions(topics: Iterable[str]) -> str:
     """Matches lines of kafka-topics about these topics. Before 2.4, the line of a topic has no space after the colon."""
-    return f"Topic: ?({'|'.join(topic.replace('.', '[.]') for topic in topics)})[[:space:]]"
+    return f"Topic: ?({'|'.join(map(_literal, topics))})[[:space:]]"
 
 
 def none_matches(pattern: str, variable: str) -> str:
@@ -271,51 +271,50 @@ def may_change(settings: Iterable[Setting], facts: ClusterFacts, *, raises: bool
     return in_sync(topics, facts) if raises else nothing_eligible(topics, facts)
 
 
-def _with_value(settings: Iterable[Setting]) -> Iterator[tuple[str, str, int]]:
-    """For topics that have such an override after the step: a pattern of kafka-topics' lines about them, the one of those that
-    have it, and the number of topics."""
-    by_value: dict[tuple[str, str], list[str]] = defaultdict(list)
+def _with_value(settings: Iterable[Setting]) -> Iterator[tuple[str, str, list[str]]]:
+    """Name, value and topics of the overrides after the step, as many topics as one pattern has."""
+    by_value: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for setting in settings:
         if setting.topic is not None and setting.value is not None:
             by_value[setting.name, setting.value].append(setting.topic)
     for (name, value), topics in by_value.items():
         for some in _in_patterns(topics):
-            of_topics = of_partitions(some)
-            yield of_topics, f"{of_topics}.*Configs:.*{_literal(name)}={value}(,|[[:space:]]|$)", len(some)
+            yield name, value, some
+
+
+def _in_description(name: str, value: str, topics: Iterable[str]) -> str:
+    """Matches kafka-topics' lines about those of the topics that have the value, of their own or inherited."""
+    return f"{of_partitions(topics)}.*Configs:.*{_literal(name)}={value}(,|[[:space:]]|$)"
 
 
 def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
     """The topics have these values, else they are printed. What has become an inherited value isn't asked."""
     return [
         line
-        for topics, pattern, number in _with_value(settings)
+        for name, value, topics in _with_value(settings)
         for shell in lines(TOPICS, facts)
         for line in (
-            f"said=$({shell} | grep -E '{topics}')",
-            f'{{ [[ $(grep -cE \'{pattern}\' <<< "$said") = {number} ]] || ! echo "$said"; }}',
+            f"said=$({shell} | grep -E '{of_partitions(topics)}')",
+            f'{{ [[ $(grep -cE \'{_in_description(name, value, topics)}\' <<< "$said") = {len(topics)} ]] || ! echo "$said"; }}',
         )
     ]
 
 
-def not_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
-    """No topic has these values of its own, so later steps are taken back. A topic that has one is printed."""
-    settings = [setting for setting in settings if setting.topic is not None and setting.value is not None]
+def not_set(settings: Sequence[Setting], facts: ClusterFacts) -> list[str]:
+    """No topic has these values of its own, so later steps are taken back. A topic that has one is printed.
+
+    Before 2.5, an inherited value counts, too.
+    """
+    found = list(_with_value(settings))
     if facts.before(2, 5):
-        return [
-            line
-            for _, pattern, _ in _with_value(settings)
-            for shell in lines(TOPICS, facts)
-            for line in (f"said=$({shell})", none_matches(pattern, "said"))
-        ]
-    by_value: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for setting in settings:
-        by_value[setting.name, setting.value or ""].append(setting.topic or "")
-    checks = [
-        none_matches(f"^({'|'.join(map(_literal, some))}) {_literal(name)}={value}$", "own")
-        for (name, value), topics in by_value.items()
-        for some in _in_patterns(topics)
+        checks = [none_matches(_in_description(*one), "topics") for one in found]
+        return [*listed(facts), *checks] if checks else []
+    own = [
+        none_matches(f"^({'|'.join(map(_literal, topics))}) {_literal(name)}={value}$", "own")
+        for name, value, topics in found
     ]
-    return [*overrides(settings, facts), *(f"{{ {check} || ! echo '{LATER}'; }}" for check in checks)]
+    checks = [f"{{ {check} || ! echo '{LATER}'; }}" for check in own]
+    return [*overrides(settings, facts), *checks] if checks else []
 
 
 def done(step: Step, file: str, facts: ClusterFacts) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from durability.remedies import safety, throttles
 from durability.remedies.change import guards
@@ -84,7 +84,7 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
     checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
     if step.kind == "raise-min-isr":
         checks.append(guards.not_higher(step.settings))
-    if step.kind == "raise-min-isr" and not _caps(facts):
+    if step.kind == "raise-min-isr" and not safety.caps(facts):
         checks.append(guards.enough_in_sync(step.settings))
     if step.kind == "lower-min-isr" and step.why in WITHOUT_EFFECT:
         checks.append(guards.enforce_no_more(step.settings))
@@ -98,12 +98,7 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
     return _text(said, chain)
 
 
-def _caps(facts: ClusterFacts) -> bool:
-    """Do all brokers take min.insync.replicas for at most the number of replicas? Then it may be above it."""
-    return facts.release is not None and facts.release >= safety.CAPPED
-
-
-def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts, ids: Mapping[str, str]) -> str:
+def _undo(step: Step, later: Sequence[Setting], facts: ClusterFacts, ids: Mapping[str, str]) -> str:
     """later: what later steps set on the topics of this one. Before replicas go, min.insync.replicas must be lower again."""
     said = [f"Takes step {step.id} back. Take later steps back first."]
     if step.kind in TO_UNDO:
