@@ -25,6 +25,7 @@ from durability.remedies.finding import Finding
 from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+UNCLEAN_OVERRIDE = f"A dynamic {UNCLEAN} on {{}} overrides the cluster-wide value:"
 WITHOUT_RESTART = "This sets it on the topic, without a restart:"
 
 
@@ -40,7 +41,18 @@ def unclean_off(finding: Finding) -> Remedy:
     facts = facts_of(finding)
     if facts.before(1, 1) and lines(of_topic, facts):
         return [Step(of_topic, (WITHOUT_RESTART,)), Step(cluster_setting(UNCLEAN, "false"))]
-    return [Step(cluster_setting(UNCLEAN, "false"))]
+    return _unclean_off(finding)
+
+
+def _unclean_off(finding: Finding) -> Remedy:
+    """Switches unclean leader election off cluster-wide, and on nodes whose own dynamic values override that one."""
+    evidence = finding["evidence"]
+    brokers, controllers = evidence.get("unclean_brokers") or (), evidence.get("unclean_controllers") or ()
+    own = [Step(broker_setting(b, UNCLEAN, "false"), (UNCLEAN_OVERRIDE.format(f"broker {b}"),)) for b in brokers]
+    if controllers:
+        who = listed(controllers, _nouns("controller", controllers))
+        own.insert(0, Step(about=(f"{UNCLEAN_OVERRIDE.format(who)} set it to false over the controllers' listener",)))
+    return [*own, Step(cluster_setting(UNCLEAN, "false"))]
 
 
 def unclean_stated(finding: Finding) -> Remedy:
@@ -61,7 +73,7 @@ def defaults(finding: Finding) -> Remedy:
     steps: Remedy = []
     if UNCLEAN in weak:
         # This step doesn't depend on the others, and an unsafe step ends a remedy. So it goes first.
-        steps.append(Step(cluster_setting(UNCLEAN, "false")))
+        steps += _unclean_off(finding)
     if weak_min:
         steps += own
         if evidence["weak_elsewhere"] is not False:

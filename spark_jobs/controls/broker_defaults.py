@@ -156,6 +156,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "replication_factors": found.replication_factors,
             "min_insync_replicas": found.min_isrs,
             "unclean_leader_elections": found.uncleans,
+            **{name: F.when(F.size(name) > 0, F.col(name)) for name in ("unclean_brokers", "unclean_controllers")},
             **_min_isr_evidence(required),
             "elr_at_risk": elr_guard.unsafe("elr_cluster_at_risk"),
             "inherited_least": F.col("inherited_least"),

@@ -40,12 +40,19 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         cause=F.when(own, "configuration:topic").otherwise("configuration:cluster-default"),
         observed={
             "unclean_leader_election": F.col("unclean"),
-            "source": F.when(F.col("own_unclean").isNotNull(), F.col("unclean_source"))
+            "source": F.when(F.col("own_unclean") == F.col("unclean"), F.col("unclean_source"))
             .when(certain(F.col("unclean") & F.col("unclean_by_default")), "default")
             .otherwise(F.col("unclean_default_source")),
         },
         required={"unclean_leader_election": F.col("required")["unclean_leader_election"]},
-        evidence={"own": own, "ignored": F.col("ignores_unclean")},
+        evidence={
+            "own": own,
+            "ignored": F.col("ignores_unclean"),
+            **{
+                name: F.when(~own & (F.size(name) > 0), F.col(name))
+                for name in ("unclean_brokers", "unclean_controllers")
+            },
+        },
     )
 
 

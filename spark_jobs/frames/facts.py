@@ -151,6 +151,7 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
         "unclean": F.when(
             known & ~configs.left_out(UNCLEAN), configs.boolean(F.coalesce(configs.stated(UNCLEAN), F.lit("false")))
         ),
+        "unclean_source": configs.source(UNCLEAN),
         "min_isr_stated": configs.stated(MIN_ISR).isNotNull(),
     }
     listed = F.array_sort(F.collect_list(struct(fields)))
@@ -189,7 +190,11 @@ def clusters(read: Read) -> DataFrame:
                 F.array_max(live_brokers()["default_rf"]), F.array_max(F.col("controllers")["default_rf"])
             ),
             "unclean_default": _unclean_default(),
-            "unclean_default_source": F.when(F.size(_dynamic_unclean()) > 0, "cluster-default")
+            "unclean_brokers": F.array_intersect(_unclean_nodes(), F.col("brokers")["broker"]),
+            "unclean_controllers": F.array_except(_unclean_nodes(), F.col("brokers")["broker"]),
+            "unclean_default_source": F.when(F.exists(_dynamic_unclean(), lambda b: b["unclean"]), "cluster-default")
+            .when(F.size(_unclean_nodes()) > 0, "broker-dynamic")
+            .when(F.size(_dynamic_unclean()) > 0, "cluster-default")
             .when(_brokers_decide(), "broker")
             .otherwise("controller"),
             "release": F.coalesce(
@@ -229,7 +234,8 @@ def _unclean_default() -> Column:
     """unclean.leader.election.enable of topics without an override; NULL if unknown.
 
     The cluster-wide dynamic value applies, else the static value of the controllers. They elect leaders, so a broker's static
-    value has no effect. Without a KRaft quorum, and in a document without controllers, the brokers' value applies.
+    value has no effect. Without a KRaft quorum, and in a document without controllers, the brokers' value applies. A node's own
+    dynamic value overrides the cluster-wide one while that node is the active controller.
     """
     dynamic = _dynamic_unclean()
     read = F.filter("controllers", lambda c: c["configs_known"])
@@ -246,7 +252,8 @@ def _unclean_default() -> Column:
         False,
     )
     return (
-        F.when(F.size(dynamic) > 0, F.exists(dynamic, lambda b: b["unclean"]))
+        F.when(F.size(_unclean_nodes()) > 0, True)
+        .when(F.size(dynamic) > 0, F.exists(dynamic, lambda b: b["unclean"]))
         .when(_brokers_decide(), by_broker)
         .otherwise(by_controller)
     )
@@ -255,6 +262,17 @@ def _unclean_default() -> Column:
 def _dynamic_unclean() -> Column:
     """The brokers that state a cluster-wide dynamic unclean.leader.election.enable."""
     return F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
+
+
+def _unclean_nodes() -> Column:
+    """The ids of nodes that may be the active controller and have unclean leader election on by a dynamic value of their own."""
+
+    def own(nodes: Column, id: str) -> Column:
+        return F.filter(nodes, lambda n: certain(n["unclean"] & (n["unclean_source"] == "broker-dynamic")))[id]
+
+    return F.when(_brokers_decide(), own(F.col("brokers"), "broker")).otherwise(
+        own(F.filter("controllers", lambda c: c["configs_known"]), "controller")
+    )
 
 
 def _brokers_decide() -> Column:
@@ -325,7 +343,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
     of_cluster = clusters.select(
         *("cluster", "captured_at", "snapshot_id", "provider", "unclean_default", "elr_on", "racks", "unknown_racks"),
         *("unracked_brokers", "rack_layout", "brokers_known", "unclean_by_default", "default_rf"),
-        *("unclean_default_source", "ignores_unclean"),
+        *("unclean_default_source", "unclean_brokers", "unclean_controllers", "ignores_unclean"),
         F.size("brokers").alias("broker_count"),
         F.array_max(F.col("brokers")["min_racks"]).alias("cluster_min_racks"),
         min_racks_known.alias("cluster_min_racks_known"),
@@ -336,6 +354,9 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
     # A diskless topic has its own platform, independent of the cluster's.
     platform = F.when(F.col("diskless") & ~certain(F.col("provider") == CONTRADICTED), DISKLESS)
     inherited_known = F.col("cluster_min_racks_known") & F.col("brokers_known")
+    # Where a broker answers with the cluster-wide value, another one may override it by a value of its own.
+    own_unclean = F.when(F.col("unclean_source") == "topic", F.col("own_unclean"))
+    unclean = F.coalesce(own_unclean, F.greatest("own_unclean", "unclean_default"))
     return (
         _own_settings(read("topics"))
         .join(tier, ["cluster", "topic"], "left")
@@ -345,7 +366,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
             {
                 "provider": F.coalesce(platform, "provider"),
                 "has_observers": F.col("own_observers") | (F.col("inherits_observers") & F.col("default_observers")),
-                "unclean": F.when(F.col("unclean_readable"), F.coalesce("own_unclean", "unclean_default")),
+                "unclean": F.when(F.col("unclean_readable"), unclean),
                 "elects_unclean": F.when(F.col("ignores_unclean"), False).otherwise(F.col("unclean")),
                 "min_racks_configured": configured,
                 "min_racks_known": F.col("own_min_racks_known")

@@ -1,8 +1,8 @@
 """The settings that controls declare under `reads` in their YAML files, as they apply to a topic, a broker or a cluster.
 
-A topic's override applies; else the cluster-wide dynamic value; else the value of each broker; else Kafka's default. Brokers
-may differ, and each may come to lead the topic's partitions. So a setting has a least and a greatest value, and a rule uses the
-worse one.
+A topic's override applies; else the value of each broker, which is its own dynamic value, the cluster-wide one or that of its
+file; else Kafka's default. Brokers may differ, and each may come to lead the topic's partitions. So a setting has a least and a
+greatest value, and a rule uses the worse one.
 
 A value is NULL (unknown) in four cases:
 
@@ -184,7 +184,10 @@ def _of_one_broker(names: declared.Names, default: str | None) -> Column:
 
 
 def _of_all_brokers(name: str) -> Column:
-    """A setting over the live `brokers`: the known `values`, the `source`, and whether all are `known` and could be `read`."""
+    """A setting over the live `brokers`: the known `values`, the `source`, and whether all are `known` and could be `read`.
+
+    own: does a broker have a dynamic value of its own, which overrides the cluster-wide one?
+    """
     entries = live_brokers()[COLUMN][name]
     some = F.col("brokers_known") & (F.size(entries) > 0)
     source = F.when(F.forall(entries, lambda e: e["source"] == "default"), "default")
@@ -195,6 +198,7 @@ def _of_all_brokers(name: str) -> Column:
             "known": some & F.forall(entries, lambda e: e["value"].isNotNull()),
             "read": some & F.forall(entries, lambda e: e["read"]),
             "source": source.otherwise("broker"),
+            "own": F.exists(entries, lambda e: certain(e["source"] == "broker-dynamic")),
         }
     )
 
@@ -216,6 +220,7 @@ def _of_default(default: str | None) -> Column:
             "known": F.lit(default is not None),
             "read": F.lit(True),
             "source": F.lit("default"),
+            "own": F.lit(False),
         }
     )
 
@@ -237,12 +242,13 @@ def of_topic() -> dict[str, Column]:
 
 
 def _applies(own: Column, inherited: Column) -> Column:
-    """The values that apply to a topic. An override or a cluster-wide value is the only one.
+    """The values that apply to a topic. An override is the only one, and so is a cluster-wide value that no broker overrides.
 
     A value that one broker answered for the topic is that broker's, and others may have other values.
     """
     stated = own["value"].isNotNull()
-    override = stated & own["source"].isin("topic", "cluster-default")
+    common = (own["source"] == "cluster-default") & ~certain(inherited["own"])
+    override = stated & ((own["source"] == "topic") | common)
     left_out = ~own["answered"]
     its_own = F.array(own["value"])
     return struct(

@@ -312,6 +312,7 @@ def _cluster_wide(inputs: Inputs) -> tuple[Setting, ...]:
         if of_unclean and not (finding["evidence"] or {}).get("own"):
             setting = settings.unclean_off(finding, inputs.document, None)
             known = settings.cluster_wide_known(inputs.document, UNCLEAN)
-            if known and safety.reason(setting.command, finding) is None:
+            # It may be off already, where a node's own value overrides it.
+            if known and setting.was != setting.value and safety.reason(setting.command, finding) is None:
                 return (setting,)
     return ()

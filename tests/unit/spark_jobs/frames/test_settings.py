@@ -79,6 +79,17 @@ FLEET = [
         {n: {"configs": {"num.io.threads": "8"}, "config_sources": {"num.io.threads": "default"}} for n in (1, 2, 3)},
     ),
     cluster("unlisted", unreadable={"/brokers": "DENIED"}),
+    cluster(
+        "overridden",
+        {
+            n: {"configs": {"log.retention.ms": str(value)}, "config_sources": {"log.retention.ms": source}}
+            for n, value, source in (
+                (1, DAY, "cluster-default"),
+                (2, HOUR, "broker-dynamic"),
+                (3, DAY, "cluster-default"),
+            )
+        },
+    ),
 ]
 FLEET[4]["brokers"][2]["live"] = False
 FLEET[2]["brokers"][0]["configs"][FETCHERS] = "4"
@@ -130,6 +141,8 @@ def test_whose_value_applies_to_a_topic(of_topics):
     assert found["hours", "own"] == (DAY, DAY, "topic", True)
     assert found["everywhere", "plain"] == (HOUR, HOUR, "cluster-default", True)
     assert found["hours", "answered"] == (HOUR, WEEK, "broker", True), "what a broker answered is its own value"
+    assert found["overridden", "dynamic"] == (HOUR, DAY, "broker", True), "a broker's own value wins there"
+    assert found["overridden", "own"] == (DAY, DAY, "topic", True)
     assert found["down", "plain"] == (WEEK, WEEK, "default", True), "who is down answers nothing"
 
 
