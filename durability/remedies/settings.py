@@ -81,14 +81,23 @@ def defaults(finding: Finding) -> Remedy:
     in_files = [step for step in steps if _only_in_files(step, finding)]
     sentences = _in_files(finding, [step.command for step in in_files if isinstance(step.command, Config)])
     if "brokers-disagree" in weak and not waits and not _agree_then(own, finding):
-        same = f"Set the same values on all brokers{' and controllers' if _controllers(facts) else ''}"
-        # The sentences on files name the restart already. Providers restart brokers themselves.
-        files = not sentences and providers.refusal(facts.provider, providers.FILES) is None
-        where = f"where a server.properties states them, {ONE_BY_ONE}"
-        sentences.append(restart(same, where, facts) if files else same)
+        sentences.append(_same_values(finding, named=bool(sentences)))
     if waits:
         sentences.append(elr.wait(finding))
     return [*(Step(about=(sentence,)) for sentence in sentences), *(step for step in steps if step not in in_files)]
+
+
+def _same_values(finding: Finding, named: bool) -> str:
+    """What makes brokers and controllers agree. named: do sentences before it name a restart?"""
+    evidence, facts = finding["evidence"], facts_of(finding)
+    dynamic = evidence.get("own_values") or ()
+    if dynamic and not any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections")):
+        who = listed(dynamic, _nouns("broker", dynamic))
+        return f"Delete the dynamic {MIN_ISR} of {who}, or set the same value on all brokers"
+    same = f"Set the same values on all brokers{' and controllers' if _controllers(facts) else ''}"
+    # Providers restart brokers themselves.
+    files = not named and providers.refusal(facts.provider, providers.FILES) is None
+    return restart(same, f"where a server.properties states them, {ONE_BY_ONE}", facts) if files else same
 
 
 def _controllers(facts: ClusterFacts) -> bool:

@@ -110,7 +110,7 @@ def _unread(required: _Required) -> Column:
 
 
 def _min_isr_evidence(required: _Required) -> dict[str, Column]:
-    """Where a low min.insync.replicas comes from: brokers that override the cluster-wide value, or any other source."""
+    """Where min.insync.replicas comes from: brokers that override the cluster-wide value, by a low or another one, or elsewhere."""
 
     def weak(node: Column) -> Column:
         return certain(node["min_isr"] < required.min_isr)
@@ -122,6 +122,7 @@ def _min_isr_evidence(required: _Required) -> dict[str, Column]:
     weak_controller = F.exists("controllers", lambda c: weak(c) & certain(c["min_isr_stated"]))
     return {
         "overriding_brokers": F.filter(live_brokers(), lambda b: overrides(b) & weak(b))["broker"],
+        "own_values": F.filter(live_brokers(), lambda b: overrides(b) & ~weak(b))["broker"],
         "weak_elsewhere": weak_broker | weak_controller,
     }
 
