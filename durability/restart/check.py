@@ -161,6 +161,9 @@ def _quorum(document: Mapping[str, Any], wave: Collection[int]) -> Iterator[str]
     lost = set(wave) & voters.keys() | set(away)
     if len(voters) >= 3 and len(voters) - len(lost) < len(voters) // 2 + 1:
         yield "the controllers would lose their majority"
+    if len(voters) < 3 and len(set(wave)) > 1 and (alone := sorted(voters.keys() & set(wave))):
+        named = ", ".join(map(str, alone))
+        yield f"the controllers lose their majority while one restarts, so each stops alone: {named}"
 
 
 def _number(text: Any) -> int | None:

@@ -107,7 +107,7 @@ def plan(
         costly=_costly(made, broken, racks),
         no_racks=tuple(sorted(node.id for node in nodes if node.rack is None and node.broker)),
         voter_racks=_crowded((node for node in nodes if node.voter), _voters_at_once(nodes, limits)),
-        large_racks=_crowded(nodes, limits.most or len(nodes)),
+        large_racks=_too_large(nodes, limits),
         unknown=sum(same.count for same in partitions if same.minimum is None),
         unread=unread,
     )
@@ -130,6 +130,7 @@ def shortest(
     at_once = _voters_at_once(nodes, limits)
     of_nodes = {frozenset(ids): limits.most or len(ids)}
     of_nodes[voters] = min(at_once, of_nodes.get(voters, at_once))
+    of_nodes.update({frozenset((voter, id)): 1 for voter in _alone(nodes) for id in ids if id != voter})
     certain = rules(ids, _tighter(known, of_nodes))
     assumed = certain if known == capacity else rules(ids, _tighter(capacity, of_nodes))
 
@@ -151,9 +152,25 @@ def _tighter(capacity: Mapping[frozenset[int], int], more: Mapping[frozenset[int
 
 
 def _voters_at_once(nodes: Iterable[Node], limits: Limits) -> int:
-    """How many voters a wave takes at most. A quorum of one or two voters loses its majority whatever restarts."""
+    """How many voters a wave takes at most. In a quorum of one or two, each restarts alone."""
     voters = sum(node.voter for node in nodes)
     return max(1, min(limits.voters, (voters - 1) // 2))
+
+
+def _alone(nodes: Iterable[Node]) -> frozenset[int]:
+    """The voters whose restart costs the quorum its majority, which has no more than two.
+
+    No leader moves and no ISR shrinks meanwhile. So a broker that stops with one takes its partitions offline.
+    """
+    voters = frozenset(node.id for node in nodes if node.voter)
+    return voters if len(voters) < 3 else frozenset()
+
+
+def _too_large(nodes: Sequence[Node], limits: Limits) -> tuple[str, ...]:
+    """The racks that have more nodes than a wave takes."""
+    alone = _alone(nodes)
+    with_voter = [node for node in nodes if node.rack in {node.rack for node in nodes if node.id in alone}]
+    return tuple(sorted({*_crowded(nodes, limits.most or len(nodes)), *_crowded(with_voter, 1)}))
 
 
 def _crowded(nodes: Iterable[Node], most: int) -> tuple[str, ...]:

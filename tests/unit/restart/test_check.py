@@ -24,6 +24,11 @@ def test_a_wave_that_every_partition_can_spare_goes(wave):
     assert verdict(WHOLE, wave).reasons == ()
 
 
+@pytest.mark.parametrize("wave", [{1}, {101}])
+def test_a_quorum_of_one_restarts_alone(wave):
+    assert verdict(WHOLE, wave, quorum="101:az1:0").reasons == ()
+
+
 @pytest.mark.parametrize(
     "table, wave, parts, reason",
     [
@@ -35,6 +40,18 @@ def test_a_wave_that_every_partition_can_spare_goes(wave):
         ("topic replicas adding\norders 1,2,3 3", {4}, {}, "the ISR isn't whole, or replicas move: orders-0"),
         (WHOLE, {1}, {"brokers": "1:az1 2:az2 3:az3 4:az1 5:az2!"}, "brokers are down: 5"),
         (WHOLE, {101, 102}, {}, "the controllers would lose their majority"),
+        (
+            WHOLE,
+            {3, 101},
+            {"quorum": "101:az1:0"},
+            "the controllers lose their majority while one restarts, so each stops alone: 101",
+        ),
+        (
+            WHOLE,
+            {101, 102},
+            {"quorum": "101:az1:0 102:az2:0"},
+            "the controllers lose their majority while one restarts, so each stops alone: 101, 102",
+        ),
         (WHOLE, {1}, {"quorum": "101:az1:0 102:az2:0 103:az3:-"}, "controllers are down or have not caught up: 103"),
         (WHOLE, {1}, {"unreadable": {"/topics/0/configs": "X"}}, "could not be read: /topics/0/configs"),
         (WHOLE, {1}, {"unreadable": {"/cluster/reassignments": "X"}}, "could not be read: /cluster/reassignments"),

@@ -84,6 +84,9 @@ def test_a_wave_per_rack_is_proven_where_replicas_are_in_racks_of_their_own():
         # Three voters keep their majority without one of them, whatever the limit.
         (Limits(voters=2), (1, 4, 2), False, {"too_many_voters": ["az2"]}),
         (Limits(voters=2), (1, 4, 2, 3, 5), True, {}),
+        # A quorum of two loses its majority while one of them restarts: nothing else stops then.
+        (Limits(), (1, 4), False, {"too_many_voters": ["az2"], "too_many_nodes": ["az2"]}),
+        (Limits(), (3,), False, {"too_many_nodes": ["az1"]}),
         (Limits(most=1), (), False, {"too_many_nodes": ["az1", "az2", "az3"]}),
     ],
 )
@@ -98,6 +101,19 @@ def test_a_wave_per_rack_obeys_the_limits_of_waves(limits, voters, valid, why):
     for what, racks in why.items():
         noun = "voters of the controller quorum" if what == "too_many_voters" else "nodes"
         assert f"A wave per rack would stop more {noun} at once than a wave may: {', '.join(racks)}." in said
+
+
+@pytest.mark.parametrize("voters", [(9,), (8, 9), (1,), (1, 9)])
+def test_voters_of_a_quorum_of_one_or_two_restart_alone(voters):
+    nodes = [
+        Node(id, "az1", True, broker=id < 8, voter=id in voters, leads=id == voters[0])
+        for id in sorted({1, 2, 3, *voters})
+    ]
+    made = plan([same((1, 2, 3), 1)], nodes, Limits())
+    assert {(voter,) for voter in voters} < set(made.waves) and made.waves[-1] == voters[:1]
+    others = {1, 2, 3} - {*voters}
+    assert made.proven and len(made.waves) == len(voters) + (2 if len(others) == 3 else 1)
+    assert made.valid_by_rack is False
 
 
 def test_if_every_pair_shares_a_partition_one_at_a_time_is_the_proven_optimum():
