@@ -181,12 +181,24 @@ def back_with(row: Row) -> str | None:
     'one of 3, 4: the last to lead'
     >>> back_with(row | {"back_with": None}), back_with(row | {"quorum": {"kept": False}})
     (None, 'a majority of the controllers')
+
+    Where all copies that certainly have all records are lost, a majority has nobody to elect.
+
+    >>> back_with(row | {"quorum": {"kept": False}, "at_risk": True, "back_with": [3]})
+    'a majority of the controllers, and 3'
     """
     ids = row["back_with"]
     if not ids:
         return None
     if row["quorum"]["kept"] is False:
-        return "a majority of the controllers"
+        majority = "a majority of the controllers"
+        return f"{majority}, and {_members(row)}" if row["at_risk"] else majority
+    return _members(row)
+
+
+def _members(row: Row) -> str:
+    """Which of the brokers in `back_with` bring the partition back."""
+    ids = row["back_with"]
     named = ", ".join(map(str, sorted(ids)))
     if len(ids) == 1:
         return named
