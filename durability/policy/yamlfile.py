@@ -66,8 +66,13 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
     >>> did_you_mean("replication_facto", ["replication_factor", "survive"])
     '; did you mean replication_factor?'
+    >>> did_you_mean("rack:AZ1", ["rack:az1", "rack:az2"])
+    '; did you mean rack:az1?'
     """
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6) or [
+        lower[name] for name in difflib.get_close_matches(word.lower(), list(lower), n=1, cutoff=0.6)
+    ]
     return f"; did you mean {close[0]}?" if close else ""
 
 

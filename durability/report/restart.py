@@ -20,10 +20,10 @@ FORMAT = "durability-restart/1"
 FILES = ("restart.json",)
 UNAVOIDABLE, COSTLY, SHOWN = 1_000, 200, 5
 WORDS = {
-    "offline": "go offline while their broker restarts: they have one replica",
-    "rejects": "reject acks=all writes while one of their brokers restarts: no replica can be spared",
-    "margin": "can't keep the margin",
-    "unknown": "have an unknown minimum or unknown replicas: any restart may stop their writes",
+    "offline": "with one replica: offline while the broker restarts",
+    "rejects": "without a replica to spare: acks=all writes are rejected while one of the brokers restarts",
+    "margin": "without the margin",
+    "unknown": "with an unknown minimum or unknown replicas: any restart may stop writes",
 }
 BOUNDS = {
     "clique": "no two of brokers {brokers} may stop together",

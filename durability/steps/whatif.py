@@ -42,7 +42,7 @@ def newest(settings: Settings, cluster: str | None, snapshot_id: str | None = No
 
 def chosen(rows: Sequence[Mapping[str, Any]], cluster: str | None) -> dict[str, Any]:
     """The accepted one of the snapshots just taken. Refused, with the reason, for a snapshot that was rejected."""
-    name = _one_of(sorted({row["cluster"] for row in rows}), cluster, "the input")
+    name = _one_of(sorted({row["cluster"] for row in rows}), cluster, "the input", "cluster")
     [row] = [dict(row) for row in rows if row["cluster"] == name]
     check_accepted(row)
     return row
@@ -66,13 +66,15 @@ def check_accepted(row: Mapping[str, Any]) -> None:
         raise Refused(f"{row['cluster']}: its snapshot can't be used: {row['reason']}")
 
 
-def _one_of(names: Sequence[str], cluster: str | None, where: str) -> str:
+def _one_of(
+    names: Sequence[str], cluster: str | None, where: str, what: str = "accepted snapshot of the cluster"
+) -> str:
     if not names:
         raise Refused(NOTHING.format(where))
     if cluster is None and len(names) > 1:
         raise Refused(f"{where} has several clusters; name one with --cluster: {', '.join(names)}")
     if cluster is not None and cluster not in names:
-        raise Refused(f"{where} has no accepted snapshot of {cluster}; there are {', '.join(names)}")
+        raise Refused(f"{where} has no {what} {cluster}; there are {', '.join(names)}")
     return cluster or names[0]
 
 
@@ -95,7 +97,7 @@ def check_staged(settings: Settings, gated: Gated, cluster: str | None, asked: S
     lake, staged = settings.open_lake(), {attempt.cluster: attempt for attempt in gated.attempts}
     if not staged:
         return
-    attempt = staged[_one_of(sorted(staged), cluster, "the input")]
+    attempt = staged[_one_of(sorted(staged), cluster, "the input", "cluster")]
     if attempt.attempt_id in accepted:
         brokers, controllers = (
             lake.read_files(table, attempt.files.get(table.name, [])).to_pylist() for table in (BROKERS, CONTROLLERS)
