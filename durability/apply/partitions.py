@@ -24,12 +24,16 @@ class Place(StrEnum):
 def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place | None:
     """Where the partition is; None if others moved it.
 
-    While Kafka moves a partition, its replicas are the target, then those that it removes (PartitionReassignmentReplicas).
+    While Kafka moves a partition, its replicas are the target, then those that it removes, sorted by id
+    (PartitionReassignmentReplicas).
     A cancellation takes out those that it adds (PartitionReassignmentRevert), so the order may differ from the one before.
     The controller states what moves, and a broker the replicas. The broker learns of the beginning and the end a little later.
 
     >>> moving = Replicas(replicas=(4, 2, 1), isr=(1, 2), leader=1, adding=(4,), removing=(1,))
     >>> place(moving, before=(1, 2), after=(4, 2)).value
+    'running'
+    >>> sorted_by_id = Replicas((5, 1, 3, 2, 4), (1, 4, 2), 1, adding=(3, 5), removing=(2, 4))
+    >>> place(sorted_by_id, before=(1, 4, 2), after=(5, 1, 3)).value
     'running'
     >>> place(Replicas((2, 1), (1, 2), 1), before=(1, 2), after=(4, 2)).value
     'reverted'
@@ -40,7 +44,7 @@ def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place |
     'reverted'
     """
     before, after = tuple(before), tuple(after)
-    gone = tuple(broker for broker in before if broker not in after)
+    gone = tuple(sorted({*before} - {*after}))
     if now.moving:
         ours = ({*now.adding}, {*now.removing}) == ({*after} - {*before}, {*gone})
         return Place.RUNNING if ours and now.replicas in ((*after, *gone), before) else None

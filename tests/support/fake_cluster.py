@@ -1,8 +1,8 @@
 """A cluster in memory that can be changed, and a lake in memory that keeps the record. Either can be killed at any call.
 
 The cluster copies replicas a little with each reading. It behaves as Kafka 4.3 in KRaft mode does: a running reassignment has
-the target, then the replicas to remove; a cancellation leaves the latter last and is refused if nobody else is in sync; a
-changed min.insync.replicas wipes the topic's ELR.
+the target, then the replicas to remove, sorted by id; a cancellation leaves the latter last and is refused if nobody else is in
+sync; a changed min.insync.replicas wipes the topic's ELR.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class FakeCluster:
         assert not now.moving, f"{name} is reassigned while it moves"
         adding = tuple(broker for broker in target if broker not in now.replicas)
         assert {*adding} <= self.live, f"{name} is moved to a broker that is down"
-        removing = tuple(broker for broker in now.replicas if broker not in target)
+        removing = tuple(sorted({*now.replicas} - {*target}))
         self.made.append(f"move {name.topic}-{name.partition} {list(target)}")
         self.partitions[name] = replace(now, replicas=(*target, *removing), adding=adding, removing=removing)
         self._on_disk |= {(broker, name): 0 for broker in adding}

@@ -213,7 +213,7 @@ class World:
         replicas = self.replicas[topic]
         if (target := self.targets.get(topic)) is not None:
             adding, removing = (
-                tuple(b for b in some if b not in others) for some, others in ((target, replicas), (replicas, target))
+                tuple(sorted({*some} - {*others})) for some, others in ((target, replicas), (replicas, target))
             )
             now = self._in_sync(topic, replicas)
             return replace(now, replicas=(*target, *removing), adding=adding, removing=removing)

@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 
 from durability.apply import record, recorded
-from durability.apply.cluster import Resource, ResourceType
+from durability.apply.cluster import Replicas, Resource, ResourceType
 from durability.apply.record import Approval, Changes
 from durability.apply.run import apply, restore
 from durability.errors import Refused, Unreachable
-from durability.remedies.change.model import MIN_ISR, UNCLEAN
+from durability.remedies.change.model import MIN_ISR, UNCLEAN, Move, Step
 from tests.support.apply_run import (
     A0,
     B0,
@@ -57,6 +57,16 @@ def test_a_plan_is_applied_throttled_and_its_record_is_complete():
     assert {(row["approved_by"], row["comment"]) for row in lake.rows} == {("ann", "go")}
     assert "3-reassign: 0 of 2 partitions, 80 bytes to copy" in lines
     assert recorded.unfinished(lake) == [] and restore(kafka, changes(lake)) == []
+
+
+def test_a_move_away_from_brokers_in_any_order_is_the_plan_s_own():
+    """Kafka states the replicas that it removes sorted by id."""
+    step = Step("1-reassign", "reassign", "", moves=(Move("b", 0, (1, 3, 2), (5, 1, 4)),))
+    kafka = cluster(copied=10)
+    kafka.partitions[B0] = Replicas((1, 3, 2), (1, 3, 2), 1, elr=())
+    outcome = applied(kafka, MemoryLake(), plan(step))
+    assert (outcome.stopped, outcome.why, outcome.done) == (None, None, ["1-reassign"])
+    assert kafka.partitions[B0].replicas == (5, 1, 4)
 
 
 def kill_points() -> int:
