@@ -19,6 +19,8 @@ PAUSE = 5.0
 """Seconds between the two looks that show a value of others."""
 RECREATED: Any = object()
 """In place of a value of a topic that was deleted and created again: it isn't the one that was changed."""
+DELETED: Any = object()
+"""In place of a value of a topic that doesn't exist any more."""
 MOVED_BACK = "its replicas are moved back"
 CHANGING = "its value changes just now"
 ENDED = "NO_REASSIGNMENT_IN_PROGRESS"
@@ -62,6 +64,8 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
         own, returns = seen.own.get(value.topic, {}), value.returns(now, partition)
         if value.is_of_another(seen.reading.topic_ids):
             back.others[value.key] = RECREATED
+        elif not partitions:
+            back.others[value.key] = DELETED
         elif returns and not (partition is not None and _is_stuck(partition)):
             if partition is not None and (partition.moving or now != value.was):
                 back.moving.add(value.key)
@@ -220,7 +224,7 @@ def _close(changes: Changes, restored: Restored, others: Mapping[Key, Any]) -> N
         values = outage.of_row(row)
         if any(value.topic in restored.waiting for value in values):
             continue
-        left = [_left(value, others[value.key]) for value in values if value.key in others]
+        left = [*dict.fromkeys(_left(value, others[value.key]) for value in values if value.key in others)]
         restored.left += left
         if left:
             changes.left(name, "; ".join(left))
@@ -233,6 +237,8 @@ def _left(value: Value, now: Any) -> str:
     topic, name = value.key
     if now is RECREATED:
         return plain(f"topic {topic}: {name} is left, because the topic was recreated since the outage")
+    if now is DELETED:
+        return plain(f"topic {topic} was deleted since the outage")
     what = f"{topic}-{name}: replicas" if isinstance(name, int) else f"topic {topic}: {name}"
     was, is_now = (_text(v) for v in (value.was, now))
     return plain(f"{what} {is_now} was set by others and stays; before the outage it was {was}")

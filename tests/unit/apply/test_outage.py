@@ -422,6 +422,18 @@ def test_it_waits_for_the_rack_and_leaves_what_others_set():
     assert world.states() == {LEFT}
 
 
+@pytest.mark.parametrize("elr", [False, True], ids=["lowered", "moved"])
+def test_a_topic_that_was_deleted_is_called_so(elr):
+    world, waits = World(elr), []
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(elr), known(elr), False))
+    for of_topics in (world.replicas, world.own, world.targets):
+        for topic in ("inherits", "stated"):
+            of_topics.pop(topic, None)
+    world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(elr))))
+    assert waits[0].left == ["topic inherits was deleted since the outage", "topic stated was deleted since the outage"]
+    assert (waits[0].back, world.states()) == (0, {LEFT})
+
+
 @pytest.mark.parametrize("later", [(2, 3, 5), (2, 3, 6)], ids=["shown-late", "of-others"])
 def test_replicas_that_a_broker_shows_late_are_not_those_of_others(later, monkeypatch):
     world = World(True)
