@@ -54,6 +54,7 @@ class Reading:
 
     partitions: those of the topics that were asked for (or all) and exist. moving: every partition of the cluster with a running
     reassignment, with its adding and removing replicas. topic_ids: Kafka's ids of these topics by name, as far as they are known.
+    registered: the brokers that are registered, fenced ones too; None if unknown.
     """
 
     cluster_id: str | None
@@ -62,6 +63,11 @@ class Reading:
     partitions: Mapping[TopicPartition, Replicas] = field(repr=False)
     moving: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
+    registered: frozenset[int] | None = None
+
+    def is_gone(self, broker: int) -> bool:
+        """Was the broker unregistered? False if that is unknown."""
+        return self.registered is not None and broker not in self.registered
 
 
 @dataclass(frozen=True)

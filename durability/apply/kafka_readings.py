@@ -100,6 +100,7 @@ async def read(wire: Wire, names: Sequence[str] | None) -> Reading:
         partitions,
         {key: partitions.get(key, moving[key]) for key in moving},
         {name: topic.id for name, topic in found.topics.items() if topic.id is not None},
+        frozenset(broker.id for broker in registered) if all(b.fenced is not None for b in registered) else None,
     )
 
 

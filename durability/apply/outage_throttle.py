@@ -77,4 +77,4 @@ def lift(cluster: Cluster, changes: Changes) -> list[str]:
     if reading is None:
         return []
     # The last one first: where two name a topic or a broker, its value is in force.
-    return [text for row in reversed(rows) for text in throttles.put_back(cluster, changes, row, reading.live)]
+    return [text for row in reversed(rows) for text in throttles.put_back(cluster, changes, row, reading)]

@@ -257,8 +257,10 @@ class _Run:
         rows = self.changes.state()
         throttled = [row for row in rows.values() if row.kind == THROTTLE and is_open(row, rows)]
         ended = [row for row in throttled if _is_done(row.step, rows)]
-        live = self.cluster.read([]).live if ended else frozenset()
-        return [text for row in ended for text in throttles.put_back(self.cluster, self.changes, row, live)]
+        if not ended:
+            return []
+        reading = self.cluster.read([])
+        return [text for row in ended for text in throttles.put_back(self.cluster, self.changes, row, reading)]
 
     # Leaders
 

@@ -68,7 +68,7 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
         elif row.kind == SET_CONFIG:
             left += _settings(cluster, changes, row, rows, ids)
         elif row.kind == THROTTLE:
-            left += throttles.put_back(cluster, changes, row, reading.live, recreated(ids, reading))
+            left += throttles.put_back(cluster, changes, row, reading, recreated(ids, reading))
         else:
             changes.undone(row.change, "an election isn't taken back")
     return left

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from durability.apply.cluster import Cluster, Resource, ResourceType, SettingChange
+from durability.apply.cluster import Cluster, Reading, Resource, ResourceType, SettingChange
 from durability.apply.partitions import listed
 from durability.apply.record import THROTTLE, Changes, Row, is_open
 from durability.apply.settings import Overrides, described, make, of_topic
@@ -92,7 +92,7 @@ def put_on(cluster: Cluster, changes: Changes, step: Step, rate: int) -> None:
     rows = changes.state()
     begun = id in rows and is_open(rows[id], rows)
     if begun and rows[id].becomes != _json(wanted):
-        if stays := put_back(cluster, changes, rows[id], cluster.read([]).live):
+        if stays := put_back(cluster, changes, rows[id], cluster.read([])):
             raise Stopped(listed(stays))
         begun = False
     if not begun:
@@ -114,18 +114,25 @@ def _alone(cluster: Cluster, changes: Changes, wanted: Iterable[SettingChange], 
 
 
 def put_back(
-    cluster: Cluster, changes: Changes, row: Row, live: frozenset[int], recreated: Collection[str] = ()
+    cluster: Cluster, changes: Changes, row: Row, reading: Reading, recreated: Collection[str] = ()
 ) -> list[str]:
     """Puts a throttle back where its value is still the one of the row. Returns sentences about what stays.
 
-    live: brokers that are up. The row stays open if a broker is down, doesn't answer or refuses.
+    reading: a fresh one. The row stays open if a broker is down, doesn't answer or refuses. A broker that was unregistered
+    doesn't come back, and only it takes its settings.
     recreated: topics that were deleted and created again. What they have is others'.
     """
     was = {(change.resource, change.name): change.value for change in _changes(row.was)}
     new = {of_topic(name) for name in recreated}
-    ours = [change for change in _changes(row.becomes) if change.resource not in new]
-    own, unread = _shown(cluster, ours, live)
-    back, others = [], []
+    all_of_row = [change for change in _changes(row.becomes) if change.resource not in new]
+    gone = {c.resource for c in all_of_row if _is_broker(c.resource) and reading.is_gone(int(c.resource.name))}
+    ours = [change for change in all_of_row if change.resource not in gone]
+    own, unread = _shown(cluster, ours, reading.live)
+    back: list[SettingChange] = []
+    others = [
+        f"{described(broker)} isn't registered any more: its throttle is left, and limits a later broker with its id"
+        for broker in sorted(gone)
+    ]
     for change in ours:
         if change.resource not in own:  # it can't be read, or the topic is gone
             continue
@@ -136,7 +143,7 @@ def put_back(
             now = "deleted" if value is None else f"set to {plain(value)}"
             others.append(f"{change.name} of {described(change.resource)} was {now} by others, and is left")
     refused = make(cluster, back)
-    if refused and _are(back, cluster, live):
+    if refused and _are(back, cluster, reading.live):
         refused = []  # what the cluster refuses to delete, it refused to set
     stays = [f"{described(broker)} {why}: its throttle stays until the next restore" for broker, why in unread.items()]
     stays += [f"a throttle stays, because the cluster refuses to delete it: {text}" for text in refused]
@@ -147,12 +154,16 @@ def put_back(
     return stays + others
 
 
+def _is_broker(resource: Resource) -> bool:
+    return resource.type is ResourceType.BROKER
+
+
 def _shown(
     cluster: Cluster, changes: Iterable[SettingChange], live: Collection[int]
 ) -> tuple[Overrides, dict[Resource, str]]:
     """The settings of the resources of changes, and why those of a broker can't be read."""
     resources = sorted({change.resource for change in changes})
-    brokers = [resource for resource in resources if resource.type is ResourceType.BROKER]
+    brokers = [resource for resource in resources if _is_broker(resource)]
     unread = {broker: "is down" for broker in brokers if int(broker.name) not in live}
     readable = [resource for resource in resources if resource not in unread]
     try:

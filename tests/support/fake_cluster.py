@@ -99,8 +99,8 @@ class FakeCluster:
 
     silent: brokers that are up and don't state their settings. refuses: errors by method and then by resource or partition.
     lag: how many calls of `overrides` still show old settings after a change, and how old the replicas of `read` are, in calls;
-    which partitions move is always known. topic_ids: as in `Reading`, of all topics. before_call: runs before each call, with its
-    number and name. made: changes with an effect, as text.
+    which partitions move is always known. topic_ids, registered: as in `Reading`, of all topics. before_call: runs before each
+    call, with its number and name. made: changes with an effect, as text.
     """
 
     partitions: dict[TopicPartition, Replicas]
@@ -116,6 +116,7 @@ class FakeCluster:
     refuses: dict[str, dict] = field(default_factory=dict)
     lag: int = 0
     topic_ids: dict[str, str] = field(default_factory=dict)
+    registered: frozenset[int] | None = None
     before_call: Callable[[int, str], None] = lambda number, name: None
     made: list[str] = field(default_factory=list)
     _calls: int = 0
@@ -144,7 +145,8 @@ class FakeCluster:
         }
         wanted = {name: now for name, now in seen.items() if topics is None or name.topic in topics}
         moving = {n: now for n, now in seen.items() if now.moving}
-        return Reading(self.cluster_id, self.live, self.led, wanted, moving, dict(self.topic_ids))
+        ids = dict(self.topic_ids)
+        return Reading(self.cluster_id, self.live, self.led, wanted, moving, ids, self.registered)
 
     def overrides(self, resources, names=None):
         self._called("overrides")

@@ -199,6 +199,17 @@ def test_a_partition_that_falls_under_its_min_isr_stops_it_and_earlier_batches_s
     assert kafka.settings[A] == {MIN_ISR: "3"}
 
 
+def test_the_throttle_of_a_broker_that_never_comes_back_is_left_once_it_is_unregistered():
+    kafka, lake = cluster(registered=frozenset(range(1, 7))), MemoryLake()
+    on(kafka, "sizes", lambda: kafka.lose(4), nth=3)
+    assert stopped(kafka, lake).left == ["broker 4 is down: its throttle stays until the next restore"]
+    kafka.registered -= {4}
+    left = "broker 4 isn't registered any more: its throttle is left, and limits a later broker with its id"
+    assert restore(kafka, changes(lake)) == [left]
+    assert throttled(kafka).keys() == {Resource(ResourceType.BROKER, "4")}
+    assert recorded.unfinished(lake) == [] and restore(kafka, changes(lake)) == []
+
+
 def test_a_lost_target_broker_stops_it():
     kafka, lake = cluster(), MemoryLake()
     on(kafka, "sizes", lambda: kafka.lose(4), nth=3)
