@@ -21,6 +21,8 @@ RECREATED: Any = object()
 """In place of a value of a topic that was deleted and created again: it isn't the one that was changed."""
 DELETED: Any = object()
 """In place of a value of a topic that doesn't exist any more."""
+UNREGISTERED: Any = object()
+"""In place of replicas whose former brokers aren't all registered any more: one never comes back."""
 MOVED_BACK = "its replicas are moved back"
 CHANGING = "its value changes just now"
 ENDED = "NO_REASSIGNMENT_IN_PROGRESS"
@@ -73,6 +75,8 @@ def look(seen: Seen, values: Sequence[Value], known: Known) -> Back:
                 back.former.add(value.topic)
         elif not returns and not value.is_own(now, partition):
             back.others[value.key] = now
+        elif partition is not None and not partition.moving and any(map(seen.reading.is_gone, value.was)):
+            back.others[value.key] = UNREGISTERED
         elif (why := outage.waits_for(value, partitions, own, facts)) is not None:
             if value.topic not in back.waiting or outage.needs_help(why):
                 back.waiting[value.topic] = why
@@ -239,6 +243,11 @@ def _left(value: Value, now: Any) -> str:
         return plain(f"topic {topic}: {name} is left, because the topic was recreated since the outage")
     if now is DELETED:
         return plain(f"topic {topic} was deleted since the outage")
+    if now is UNREGISTERED:
+        was = _text(value.was)
+        return plain(
+            f"{topic}-{name}: its replicas stay, because one of its former brokers {was} isn't registered any more"
+        )
     what = f"{topic}-{name}: replicas" if isinstance(name, int) else f"topic {topic}: {name}"
     was, is_now = (_text(v) for v in (value.was, now))
     return plain(f"{what} {is_now} was set by others and stays; before the outage it was {was}")

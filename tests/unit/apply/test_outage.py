@@ -178,6 +178,7 @@ class World:
         self.eligible = {t: bool(set(r) & {1, 4}) and elr for t, r in self.replicas.items()}
         self.own: dict[str, dict[str, str]] = {"inherits": {}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
         self.live = LIVE
+        self.registered: frozenset[int] | None = None
         self.targets: dict[
             str, tuple[int, ...]
         ] = {}  # of running reassignments, and how many readings each still takes
@@ -205,7 +206,8 @@ class World:
                     self.replicas[topic] = self.targets.pop(topic)
             all_of_them = {TopicPartition(t, 0): self._replicas(t) for t in self.replicas}
             asked = {place: p for place, p in all_of_them.items() if place.topic in topics}
-            return Reading("id", self.live, True, asked, {place: p for place, p in all_of_them.items() if p.moving})
+            moving = {place: p for place, p in all_of_them.items() if p.moving}
+            return Reading("id", self.live, True, asked, moving, registered=self.registered)
 
         return self.step(act)
 
@@ -432,6 +434,26 @@ def test_a_topic_that_was_deleted_is_called_so(elr):
     world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(elr))))
     assert waits[0].left == ["topic inherits was deleted since the outage", "topic stated was deleted since the outage"]
     assert (waits[0].back, world.states()) == (0, {LEFT})
+
+
+def test_replicas_stay_once_a_former_broker_is_unregistered():
+    world, waits = World(True), []
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(True), known(True), False))
+    for _ in range(3):
+        world.read([])  # the moves end
+    world.live = frozenset(RACKS) - {4}
+    for registered in (frozenset(RACKS), world.live):
+        world.registered = registered
+        world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(True))))
+    assert (waits[0].waiting["inherits"], waits[0].left) == ("broker 4 down", [])
+    assert (waits[1].waiting, waits[1].left) == (
+        {},
+        [
+            "inherits-0: its replicas stay, because one of its former brokers 1,4,2 isn't registered any more",
+            "stated-0: its replicas stay, because one of its former brokers 4,1,5 isn't registered any more",
+        ],
+    )
+    assert world.states() == {LEFT}
 
 
 @pytest.mark.parametrize("later", [(2, 3, 5), (2, 3, 6)], ids=["shown-late", "of-others"])
