@@ -19,6 +19,8 @@ from durability.remedies.commands import Cancel, Config, ElectListed, Reassign, 
 STEPS, UNDO = "steps", "undo"
 PAUSE = 10
 """Seconds between two checks of a reassignment."""
+SHOWN = "sleep 3"
+"""The end of a script that changes the cluster. Until then each broker shows the change to the checks of the next script."""
 RECREATED = (
     "If it prints a topic with nothing but its TopicId, that topic was deleted and created again since: it is another topic."
     " Make a new plan."
@@ -95,7 +97,7 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
         chain += _moved(step, facts)
     if step.elections:
         chain += lines(ElectListed(_file(STEPS, step)), facts)
-    return _text(said, chain)
+    return _text(said, [*chain, SHOWN])
 
 
 def _undo(step: Step, later: Sequence[Setting], facts: ClusterFacts, ids: Mapping[str, str]) -> str:
@@ -116,7 +118,7 @@ def _undo(step: Step, later: Sequence[Setting], facts: ClusterFacts, ids: Mappin
     if step.moves:
         chain += guards.visible(step.topics) + guards.not_set(later, facts)
         chain += _moved(step, facts, back=True)
-    return _text(said, chain)
+    return _text(said, [*chain, SHOWN])
 
 
 def _file(folder: str, step: Step) -> str:

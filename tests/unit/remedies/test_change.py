@@ -612,6 +612,8 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
         file.write_text(text)
         if path.endswith(".sh"):
             subprocess.run(["bash", "-n", file], check=True)
+            changes = any(f"--{what}" in text for what in ("alter", "execute", "election-type"))
+            assert text.endswith(f" &&\n{scripts.SHOWN}\n") == changes, "the next script's checks see each change"
     [lowered, moves, raised, *_] = made.change.steps
     assert [step.kind for step in (lowered, moves, raised)] == ["lower-min-isr", "reassign", "raise-min-isr"]
 
