@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from durability.collect import acls, agreement, brokers, configs, groups, log_dirs, provenance, topics
+from durability.collect import acls, agreement, brokers, configs, groups, log_dirs, overrides, provenance, topics
 from durability.collect.brokers import Registered
 from durability.collect.document import FENCED, NOT_DESCRIBED, OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
@@ -223,6 +223,7 @@ class _Collection:
         # Read topics and brokers that are new since the first reading.
         await self._topic_configs(reading)
         await self._per_broker()
+        await overrides.compare(self.wire, reading, facts.broker_configs, facts.topic_configs, facts.notes)
 
     async def _until_fenced(self) -> bool:
         """Waits while the cluster calls a broker live that can't be reached; whether it waited for another broker than before.

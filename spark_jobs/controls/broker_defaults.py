@@ -110,7 +110,7 @@ def _unread(required: _Required) -> Column:
 
 
 def _min_isr_evidence(required: _Required) -> dict[str, Column]:
-    """Where min.insync.replicas comes from: brokers that override the cluster-wide value, by a low or another one, or elsewhere."""
+    """Where min.insync.replicas comes from: brokers that override the cluster-wide value, by a low or another one; or others."""
 
     def weak(node: Column) -> Column:
         return certain(node["min_isr"] < required.min_isr)

@@ -38,8 +38,12 @@ def kafka():
             seed.Topic("led", ((3, 4),), {}),
             seed.Topic("hanging", ((3, 4, 1),), {}),
             seed.Topic("gone", ((1, 2),), {}),
+            seed.Topic("again", ((3,), (4,)), {"min.insync.replicas": "1"}),
         ]
         seed.create_topics(cluster, topics)
+        with cluster.admin() as admin:
+            admin.delete_topics(["again"])
+        seed.create_topics(cluster, [seed.Topic("again", ((3,), (4,)), {})])
         cluster.wait_for_full_isr()
         yield cluster
 
@@ -82,6 +86,17 @@ def test_a_broker_that_died_a_moment_ago_is_not_called_live(kafka):
     kafka.wait_for_full_isr()
     assert {b["id"]: b["live"] for b in document["brokers"]} == {1: True, 2: True, 3: True, 4: False}
     assert next(t for t in document["topics"] if t["name"] == "led")["partitions"][0]["isr"] == [3]
+
+
+def test_a_broker_that_starts_may_keep_settings_of_a_topic_that_was_deleted(kafka):
+    """Broker 4 has started again in the test before this one. It enforces what the deleted topic had."""
+    document = read(kafka)
+    again = [t["name"] for t in document["topics"]].index("again")
+    differs = "brokers differ: the topic's own value is {} on broker {}, and {} on another broker. Set it again"
+    assert unread(document).get(f"/topics/{again}/configs/min.insync.replicas") in (
+        differs.format("1", 4, "none"),
+        differs.format("none", 3, "1"),
+    )
 
 
 def test_a_broker_that_hangs_is_not_called_live_while_no_controller_fences_it(kafka):
