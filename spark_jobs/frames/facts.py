@@ -354,9 +354,10 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
     # A diskless topic has its own platform, independent of the cluster's.
     platform = F.when(F.col("diskless") & ~certain(F.col("provider") == CONTRADICTED), DISKLESS)
     inherited_known = F.col("cluster_min_racks_known") & F.col("brokers_known")
-    # Where a broker answers with the cluster-wide value, another one may override it by a value of its own.
-    own_unclean = F.when(F.col("unclean_source") == "topic", F.col("own_unclean"))
-    unclean = F.coalesce(own_unclean, F.greatest("own_unclean", "unclean_default"))
+    # Where a broker answers with the cluster-wide value, a node may override it by a value of its own.
+    overridden = (F.size("unclean_brokers") > 0) | (F.size("unclean_controllers") > 0)
+    inherits = ~certain(F.col("unclean_source") == "topic")
+    unclean = F.when(inherits & overridden, True).otherwise(F.coalesce("own_unclean", "unclean_default"))
     return (
         _own_settings(read("topics"))
         .join(tier, ["cluster", "topic"], "left")
