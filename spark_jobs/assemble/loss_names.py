@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.frames import base, quorum
-from spark_jobs.frames.single_losses import KEPT, LOST, UNSURE
+from spark_jobs.frames.single_losses import KEPT, LOST, LOST_NOW, UNSURE
 
 STATES = ("quorum", "outnumbers", "down")
 """The columns of `names` about the loss itself."""
@@ -27,7 +27,7 @@ def with_elsewhere() -> Column:
         more = (unsure.alias("unsure"), F.lit(False).alias("anywhere"))
         return F.when(unsure != 0, F.struct(F.lit(True).alias("rack"), place, *none, *more))
 
-    by_quorum = {KEPT: kept, LOST: lost, UNSURE: kept.bitwiseOR(lost)}
+    by_quorum = {KEPT: kept, LOST: lost, LOST_NOW: lost, UNSURE: kept.bitwiseOR(lost)}
     return F.concat("losses", F.array_compact(F.array(*(of_any(*one) for one in by_quorum.items()))))
 
 
@@ -49,7 +49,7 @@ def names(clusters: DataFrame) -> DataFrame:
     clusters = clusters.withColumn("down", F.coalesce(down, F.array().cast("array<int>")))
 
     def quorum_of(code: Column) -> Column:
-        lost = F.when(code == LOST, "lost")
+        lost = F.when(code.isin(LOST, LOST_NOW), "lost")
         # With ZooKeeper, nothing is known of the nodes that elect controllers.
         return lost.when((code == KEPT) & (F.col("quorum_mode") == "kraft"), "kept").otherwise("unknown")
 
@@ -72,7 +72,7 @@ def names(clusters: DataFrame) -> DataFrame:
             (i + 1).alias("number"),
             rack.alias("name"),
             quorum_of(
-                F.when(F.get("rack_quorum", i) == LOST, LOST)
+                F.when(F.get("rack_quorum", i).isin(LOST, LOST_NOW), LOST)
                 .when(F.get("rack_quorum_with", i) == KEPT, KEPT)
                 .otherwise(UNSURE)
             ).alias("quorum"),

@@ -80,6 +80,7 @@ def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose, unknown_quorum:
         after.alias("quorum"),
         before.alias("quorum_before"),
         F.coalesce(after["kept"], F.lit(unknown_quorum)).alias("quorum_kept"),
+        F.coalesce(quorum.kept_if_up(_nodes(lose)), F.lit(unknown_quorum)).alias("quorum_kept_if_up"),
     )
     with_loss = losses.before(base.join(F.broadcast(of_clusters), "cluster")).localCheckpoint()
     answered = loss_views.in_views(with_loss, KEY).withColumn("structural", loss_views.structural_answer())
@@ -93,7 +94,11 @@ def _lost(lose: Lose) -> Column:
 
 
 def _quorum_after(lose: Lose) -> Column:
-    return quorum.left(F.concat(_lost(lose)["brokers"], _lost(lose)["controllers"]))
+    return quorum.left(_nodes(lose))
+
+
+def _nodes(lose: Lose) -> Column:
+    return F.concat(_lost(lose)["brokers"], _lost(lose)["controllers"])
 
 
 def _in_both(least: DataFrame, most: DataFrame, same_nodes: bool) -> DataFrame:

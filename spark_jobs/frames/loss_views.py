@@ -31,7 +31,8 @@ def placements() -> Column:
 def in_views(with_loss: DataFrame, key: Sequence[str], views: Column | None = None) -> DataFrame:
     """One row per `key`, which identifies a row of `with_loss`.
 
-    with_loss: `losses.before`, with the columns that `losses` reads.
+    with_loss: `losses.before`, with the columns that `losses` reads, and `quorum_kept_if_up`, have the controllers a majority
+        after the loss if all brokers were up before it.
     views: an array of a row's views; all by default. The columns of other views are NULL.
 
     - `before_answer`, `now_answer`, `adding_answer`, `removing_answer`: the answer to an acks=all write; NULL if unknown.
@@ -46,7 +47,8 @@ def in_views(with_loss: DataFrame, key: Sequence[str], views: Column | None = No
     rows = with_loss.select("*", F.explode(views).alias("view"))
     left_out = F.when(view == WITHOUT[0], F.col("adding")).when(view == WITHOUT[1], F.col("removing"))
     whole = losses.whole(_as_is(rows.withColumn("left_out", left_out)), "left_out")
-    placed = _where(view.isin(*WITHOUT), whole).localCheckpoint()
+    kept = F.when(view.isin(*WITHOUT), F.col("quorum_kept_if_up")).otherwise(F.col("quorum_kept"))
+    placed = _where(view.isin(*WITHOUT), whole).withColumn("quorum_kept", kept).localCheckpoint()
     after = _where(view != BEFORE, losses.after(_as_is(placed))).localCheckpoint()
     return _per_key(with_answers(after), key)
 

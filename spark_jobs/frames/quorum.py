@@ -60,15 +60,33 @@ def left(lost: Column) -> Column:
     """
     everyone = F.col("voters")
     remaining = F.filter(everyone, lambda v: ~F.array_contains(lost, v["controller"]) & ~v["missing"])
-    there = F.filter(remaining, lambda v: certain(v["leader"]) | certain(v["caught_up"]) | certain(v["live"]))
     needed, stated = majority(F.size(everyone)), (F.col("quorum_mode") == "kraft") & (F.size(everyone) > 0)
     no_leader = F.col("voting")["no_leader"]
-    kept = F.when(F.size(remaining) < needed, False).when(F.size(there) >= needed, True)
+    kept = F.when(F.size(remaining) < needed, False).when(F.size(F.filter(remaining, _is_there)) >= needed, True)
     fields = {"voters": F.size(everyone), "left": F.size(remaining), "needed": needed}
     known = {name: F.when(stated, number) for name, number in fields.items()}
     return struct(
         {**known, "kept": F.when(no_leader, False).when(stated, kept).when(F.col("quorum_mode") == "zookeeper", True)}
     )
+
+
+def kept_if_up(lost: Column) -> Column:
+    """`kept` of `left`, if all brokers were up before the loss, and so the voters that run with them."""
+    down = F.filter("brokers", lambda b: certain(~b["live"]))["broker"]
+    only_down = F.filter(
+        "voters",
+        lambda v: ~F.array_contains(lost, v["controller"]) & v["missing"] & F.array_contains(down, v["controller"]),
+    )
+    others = F.filter("voters", lambda v: ~F.array_contains(lost, v["controller"]) & ~v["missing"])
+    there = F.size(only_down) + F.size(F.filter(others, _is_there))
+    needed, quorum = majority(F.size("voters")), left(lost)["kept"]
+    enough = certain(F.col("quorum_mode") == "kraft") & (F.size("voters") > 0) & (there >= needed)
+    return F.when((F.size(only_down) > 0) & enough, True).otherwise(quorum)
+
+
+def _is_there(voter: Column) -> Column:
+    """Is it known that the voter votes?"""
+    return certain(voter["leader"]) | certain(voter["caught_up"]) | certain(voter["live"])
 
 
 def before() -> Column:

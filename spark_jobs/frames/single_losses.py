@@ -18,8 +18,8 @@ from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER
 NOTHING, BROKER, RACK, RACK_WITH, ELSEWHERE, SET = "nothing", "broker", "rack", "rack-with", "elsewhere", "set"
 """Losses: none; one broker; the brokers of one rack; these and all without a known rack; the latter alone; any set of brokers,
 while the quorum keeps its majority."""
-KEPT, LOST, UNSURE = 0, 1, 2
-"""The quorum after a loss."""
+KEPT, LOST, UNSURE, LOST_NOW = 0, 1, 2, 3
+"""The quorum after a loss. LOST_NOW: it is lost because brokers are down, whose controllers vote once they are up."""
 
 
 def broken(
@@ -36,10 +36,10 @@ def broken(
     planned: makes a frame's plan, if that gains time (`spark_jobs.scale.planned`).
 
     facts: `partitions.facts` with `elects_unclean`, and `places`, per replica: its number from 1 (`id`), that of the first
-        replica in its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker
-        (`own`), of its rack (`of_rack`), and of its rack with the nodes of unknown racks (`of_rack_with`). `elsewhere`: the
-        quorums that are possible after the loss of some rack of the cluster with the nodes of unknown racks, a bit each
-        (`possible_after`).
+        replica in its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE, LOST_NOW) after the loss of
+        the broker (`own`), of its rack (`of_rack`), and of its rack with the nodes of unknown racks (`of_rack_with`).
+        `elsewhere`: the quorums that are possible after the loss of some rack of the cluster with the nodes of unknown racks, a
+        bit each (`possible_after`).
 
     - `losses`: array<struct<rack, place, breaks, kept, unsure, anywhere>>, for each loss that breaks something or may. place: the
       number of the broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS. kept:
@@ -81,8 +81,9 @@ def _answers(facts: DataFrame, key: tuple[str, ...], prepared: Callable[[DataFra
     facts: with `different`, the losses as array<struct<lost, quorum>>, the first of which is NOTHING.
     """
     one = facts.select("*", F.posexplode("different").alias("number", "loss"))
-    replicas, kept = F.transform("loss.lost", lambda i: F.get("replicas", i - 1)), F.col("loss")["quorum"] == KEPT
-    with_loss = one.withColumns({"lost": replicas, "quorum_kept": kept}).drop("slots", "different", "loss", "places")
+    replicas, after = F.transform("loss.lost", lambda i: F.get("replicas", i - 1)), F.col("loss")["quorum"]
+    columns = {"lost": replicas, "quorum_kept": after == KEPT, "quorum_kept_if_up": after.isin(KEPT, LOST_NOW)}
+    with_loss = one.withColumns(columns).drop("slots", "different", "loss", "places")
     with_loss = prepared(with_loss.localCheckpoint())
     each, is_nothing = (*key, "number"), F.col("number") == 0
     placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure("listed_isr")).alias("sure")
@@ -123,7 +124,7 @@ def _of_any() -> dict[str, Column]:
 
 def possible_after(quorum: Column) -> Column:
     """The quorums that are possible, a bit each: 1 << KEPT, 1 << LOST."""
-    return F.when(quorum == KEPT, 1).when(quorum == LOST, 2).otherwise(3)
+    return F.when(quorum == KEPT, 1).when(quorum.isin(LOST, LOST_NOW), 2).otherwise(3)
 
 
 def _readings(slot: Column) -> Column:
@@ -204,11 +205,12 @@ def _with_bits(one: Column) -> Column:
 
 def _of_slot(slot: Column) -> Column:
     """A loss, with what it breaks. If the quorum is unknown, it breaks what both readings break, and may break what one does."""
-    kept, lost = (_answer(slot["lost"], F.lit(quorum)) for quorum in (KEPT, LOST))
+    kept, lost, lost_now = (_answer(slot["lost"], F.lit(quorum)) for quorum in (KEPT, LOST, LOST_NOW))
     quorum = slot["quorum"]
 
     def of(field: str, both: Callable[[Column, Column], Column]) -> Column:
         known = F.when(quorum == KEPT, kept[field]).when(quorum == LOST, lost[field])
+        known = known.when(quorum == LOST_NOW, lost_now[field])
         return known.otherwise(both(kept[field], lost[field]))
 
     breaks = of("breaks", Column.bitwiseAND)

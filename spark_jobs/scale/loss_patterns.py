@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from spark_jobs.frames import quorum
 from spark_jobs.frames.columns import certain, struct
 from spark_jobs.frames.facts import REPLICA_FIELDS
-from spark_jobs.frames.single_losses import KEPT, LOST, UNSURE, possible_after
+from spark_jobs.frames.single_losses import KEPT, LOST, LOST_NOW, UNSURE, possible_after
 
 WIDTH = 6
 """The most replicas of a packed pattern."""
@@ -106,8 +106,8 @@ def _coded(broker: Column) -> Column:
 
 
 def _quorum_code(lost: Column) -> Column:
-    kept = quorum.left(lost)["kept"]
-    return F.when(kept, KEPT).when(~kept, LOST).otherwise(UNSURE)
+    kept, if_up = quorum.left(lost)["kept"], certain(quorum.kept_if_up(lost))
+    return F.when(kept, KEPT).when(~kept, F.when(if_up, LOST_NOW).otherwise(LOST)).otherwise(UNSURE)
 
 
 def _unplaced_controller(controller: Column) -> Column:

@@ -49,15 +49,16 @@ class Partition:
     minimum: int
     ends: list[list[int]]
 
-    def outcome(self, lost: set[int], kept: bool, kept_before: bool) -> Outcome:
-        """kept, kept_before: have the controllers a majority after the loss, and before it?"""
+    def outcome(self, lost: set[int], kept: bool, kept_before: bool, kept_if_up: bool) -> Outcome:
+        """kept, kept_before: have the controllers a majority after the loss, and before it? kept_if_up: after it, if all
+        brokers were up before?"""
         starts = controller.fenced(self.played, self.down, kept_before)
         results = [(start, end) for start in starts for end in controller.fenced(start, lost & start.live, kept)]
         [before] = {start.answer() for start in starts}
         [(now, leader)] = {(end.answer(), end.leader) for _, end in results}
         sure = self.played.full
         deleted = any(end.deleted and start.full & start.live for start, end in results)
-        structural = max((self._whole(end, lost, kept) for end in self.ends), key=BY_SEVERITY.index)
+        structural = max((self._whole(end, lost, kept_if_up) for end in self.ends), key=BY_SEVERITY.index)
         every = {broker for end in self.ends for broker in end}
         worst = any(len({*end} & lost) >= min(self.minimum, len(end)) for end in (*self.ends, every))
         found = {
@@ -82,7 +83,8 @@ class Partition:
 
 @dataclass
 class Cluster:
-    """racks: by broker. voters: their racks. missing: voters without a vote. quorum_read: could the voters be read?"""
+    """racks: by broker. voters: their racks. missing: voters without a vote. quorum_read: could the voters be read? down:
+    brokers that are."""
 
     document: dict[str, Any]
     partitions: dict[str, Partition]
@@ -90,10 +92,11 @@ class Cluster:
     voters: dict[int, str | None]
     missing: set[int]
     quorum_read: bool
+    down: set[int]
 
-    def kept(self, lost: Iterable[int] = ()) -> set[bool]:
-        """May the controllers have a majority without these nodes?"""
-        left = [voter for voter in self.voters if voter not in self.missing and voter not in lost]
+    def kept(self, lost: Iterable[int] = (), up: Iterable[int] = ()) -> set[bool]:
+        """May the controllers have a majority without these nodes? up: brokers that are down and count as up."""
+        left = [voter for voter in self.voters if voter not in self.missing - {*up} and voter not in lost]
         return {len(left) > len(self.voters) // 2} if self.quorum_read else {True, False}
 
     def losses(self) -> Iterator[Loss]:
@@ -111,8 +114,11 @@ class Cluster:
 
     def outcomes(self, partition: Partition, brokers: set[int], nodes: set[int]) -> list[Outcome]:
         """By each reading of what is unknown. A majority that is left after the loss was there before."""
+        [*if_up] = self.kept(nodes, self.down)
         readings = [(kept, before) for kept in self.kept(nodes) for before in self.kept() if before or not kept]
-        return [partition.outcome(brokers, *reading) for reading in readings]
+        return [
+            partition.outcome(brokers, kept, before, kept if len(if_up) > 1 else if_up[0]) for kept, before in readings
+        ]
 
     def costs(self) -> dict[tuple[str, str | None], Counter[str]]:
         """By kind and name of a loss: the partitions that it breaks by class, and for how many that is `unknown`."""
@@ -178,7 +184,7 @@ def drawn(seed: int) -> Cluster:
         unclean = partitions[topic["name"]].played.unclean
         topic["configs"]["unclean.leader.election.enable"] = str(unclean).lower()
         topic["config_sources"]["unclean.leader.election.enable"] = "topic"
-    return Cluster(made, partitions, racks, voters, missing, quorum_read)
+    return Cluster(made, partitions, racks, voters, missing, quorum_read, down)
 
 
 def _drawn_partition(

@@ -95,7 +95,9 @@ def test_the_smallest_sets_are_those_of_every_set(losses):
         for partition in cluster.partitions.values():
             replicas = sorted(partition.played.replicas)
             every = [lost for size in range(1, len(replicas) + 1) for lost in combinations(replicas, size)]
-            found = {lost: partition.outcome({*lost}, kept=True, kept_before=True).breaks for lost in every}
+            found = {
+                lost: partition.outcome({*lost}, kept=True, kept_before=True, kept_if_up=True).breaks for lost in every
+            }
             # A set of racks has all replicas there.
             of_racks = {}
             for lost, breaks in found.items():
