@@ -15,6 +15,8 @@ from durability.apply.record import BEGIN, Changes, topic_ids
 from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
 
+IDLE_READINGS = 4
+"""How many readings in turn show that a move was cancelled."""
 POLLED_WITHIN = 60
 """The most seconds between two readings, also of the topics outside the plan."""
 
@@ -140,9 +142,11 @@ class Watch:
         began = since = time.monotonic()
         best: Progress | None = None
         odd: set[TopicPartition] = set()
+        idle: Counter[TopicPartition] = Counter()
         while True:
             reading = self.look(brokers)
             odd = self._not_ours(step, reading, odd)
+            idle = self._idle(step, reading, idle)
             now = self._progress(step, reading)
             if not now.left:
                 return
@@ -166,6 +170,18 @@ class Watch:
         if both := sorted(found & {*before}):
             raise Stopped(f"others moved or deleted {listed([named(name) for name in both])}")
         return found
+
+    def _idle(self, step: Step, reading: Reading, before: Mapping[TopicPartition, int]) -> Counter[TopicPartition]:
+        """In how many readings in turn a move of the step, which was begun, neither ran nor was complete.
+
+        before: as of the reading before this one. A broker may show the replicas from before a move that is complete. So only
+        IDLE_READINGS show that others cancelled a move, and raise Stopped.
+        """
+        found = (_name(move) for move in step.moves if _place(move, reading) in (Place.BEFORE, Place.REVERTED))
+        now = Counter({name: before.get(name, 0) + 1 for name in found})
+        if ended := sorted(name for name, readings in now.items() if readings >= IDLE_READINGS):
+            raise Stopped(f"others cancelled the move of {listed([named(name) for name in ended])}")
+        return now
 
     def _progress(self, step: Step, reading: Reading) -> Progress:
         left = [move for move in step.moves if _place(move, reading) is not Place.AFTER]

@@ -324,6 +324,15 @@ def test_replicas_are_taken_away_at_the_end_or_in_front():
         assert applied(kafka, lake, reduction(*after)).stopped is None and placed(kafka)[B0] == after
 
 
+def test_a_move_that_others_cancel_stops_the_run_and_is_named():
+    kafka, lake = cluster(copied=1), MemoryLake()
+    on(kafka, "sizes", lambda: kafka.reassign({B0: None}), nth=4)
+    of = plan(Step("1-reassign", "reassign", "", moves=(Move("b", 0, (1, 2, 3), (4, 2, 5)),)))
+    outcome = stopped(kafka, lake, of, replace(QUICK, stall_seconds=600))
+    assert outcome.why == "others cancelled the move of b-0"
+    assert placed(kafka)[B0] == (1, 2, 3) and not throttled(kafka) and restore(kafka, changes(lake)) == []
+
+
 @pytest.mark.parametrize("lag", [0, 1])
 @pytest.mark.parametrize("after", [(1, 2), (3, 1)], ids=["at the end", "in the middle"])
 def test_a_reduction_that_was_cancelled_is_taken_back(after, lag):
