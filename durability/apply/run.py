@@ -122,7 +122,7 @@ class _Run:
                 return self._stopped(done, step, str(why), left)
             done.append(step.id)
             self.report(f"{step.id}: complete")
-        return Outcome(done, left=left)
+        return Outcome(done, left=[*dict.fromkeys(left)])
 
     def _check(self, pending: Sequence[Step]) -> Checked:
         return check(self.plan, pending, self.cluster, self.changes.state())
@@ -265,6 +265,8 @@ class _Run:
     # Leaders
 
     def _elect(self, step: Step) -> None:
+        # The last one first: where two name a topic or a broker, its value is in force.
+        ended.sort(key=lambda row: row.captured_at, reverse=True)
         partitions = self.watch.look().partitions
         names = [name for pair in step.elections if (name := TopicPartition(*pair)) in partitions]
         was = [_leader(name, partitions[name].leader) for name in names]

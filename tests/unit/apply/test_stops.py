@@ -333,6 +333,21 @@ def test_a_move_that_others_cancel_stops_the_run_and_is_named():
     assert placed(kafka)[B0] == (1, 2, 3) and not throttled(kafka) and restore(kafka, changes(lake)) == []
 
 
+def test_a_later_batch_of_the_same_topic_is_not_taken_for_others():
+    """Broker 1 is down, so the throttle of the first batch stays open, while the second one names other replicas of topic a."""
+    kafka, lake = cluster(), MemoryLake()
+    kafka.settings[A] = {MIN_ISR: "1"}
+    kafka.partitions[A0] = Replicas((2, 6), (2, 6), 2, elr=())
+    first = Step("1-reassign", "reassign", "", moves=(Move("a", 1, (2, 3), (2, 3, 5)), Move("b", 0, (1, 2, 3), (4, 2, 3))))
+    second = Step("2-reassign", "reassign", "", moves=(Move("a", 0, (2, 6), (2, 6, 4)),))
+    on(kafka, "sizes", lambda: kafka.lose(1), nth=2)
+    outcome = applied(kafka, lake, plan(first, second, before={}))
+    assert outcome.stopped is None
+    assert outcome.left == ["broker 1 is down: its throttle stays until the next restore"]
+    kafka.live |= {1}
+    assert restore(kafka, changes(lake)) == [] and not throttled(kafka)
+
+
 @pytest.mark.parametrize("lag", [0, 1])
 @pytest.mark.parametrize("after", [(1, 2), (3, 1)], ids=["at the end", "in the middle"])
 def test_a_reduction_that_was_cancelled_is_taken_back(after, lag):
