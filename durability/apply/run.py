@@ -227,11 +227,16 @@ class _Run:
     # Moves
 
     def _reassign(self, step: Step) -> list[str]:
+        if any(len(move.after) < len(move.before) for move in step.moves):
+            self.watch.until(lambda reading: _would_shrink(step, reading), self.options.stall_seconds)
         throttles.put_on(self.cluster, self.changes, step, self.options.throttle)
         least = {topic: self.watch.least.get(topic) for topic in step.topics}
         was = {"placements": [_placement(move, move.before) for move in step.moves], "min_isr": least}
         self._begin(step, REASSIGN, was, {"placements": [_placement(move, move.after) for move in step.moves]})
-        self._start(step.moves, self.watch.look({broker for move in step.moves for broker in move.after}))
+        reading = self.watch.look({broker for move in step.moves for broker in move.after})
+        if found := _would_shrink(step, reading):
+            raise Stopped(listed(found))
+        self._start(step.moves, reading)
         self.watch.follow(step)
         self.changes.done(step.id)
         return self._unthrottle()
@@ -260,13 +265,13 @@ class _Run:
         if not ended:
             return []
         reading = self.cluster.read([])
+        # The last one first: where two name a topic or a broker, its value is in force.
+        ended.sort(key=lambda row: row.captured_at, reverse=True)
         return [text for row in ended for text in throttles.put_back(self.cluster, self.changes, row, reading)]
 
     # Leaders
 
     def _elect(self, step: Step) -> None:
-        # The last one first: where two name a topic or a broker, its value is in force.
-        ended.sort(key=lambda row: row.captured_at, reverse=True)
         partitions = self.watch.look().partitions
         names = [name for pair in step.elections if (name := TopicPartition(*pair)) in partitions]
         was = [_leader(name, partitions[name].leader) for name in names]
@@ -289,6 +294,25 @@ def in_turn(steps: Sequence[Step], rows: Mapping[str, Row]) -> Iterator[Step]:
 
 def _is_done(change: str, rows: Mapping[str, Row]) -> bool:
     return change in rows and rows[change].state == DONE
+
+
+def _would_shrink(step: Step, reading: Reading) -> list[str]:
+    """Why moves that leave fewer replicas may not begin: one that stays is out of sync.
+
+    Kafka 3.6 waits only for replicas that it adds. It would remove others in sync at once, and fewer than min.insync.replicas
+    may be left in sync then. A move with as many replicas adds one in sync for each that it removes.
+    """
+    found = []
+    for move in step.moves:
+        name = TopicPartition(move.topic, move.partition)
+        now = reading.partitions.get(name)
+        if now is None or len(move.after) >= len(move.before):
+            continue
+        lacking = [broker for broker in move.after if broker in move.before and broker not in now.isr]
+        if lacking and place(now, move.before, move.after) in (Place.BEFORE, Place.REVERTED):
+            shown = ", ".join(map(str, lacking))
+            found.append(f"{named(name)} loses replicas, and those that stay are out of sync on these brokers: {shown}")
+    return found
 
 
 def _not_back(step: Step, reading: Reading) -> list[str]:

@@ -2,7 +2,7 @@
 
 The cluster copies replicas a little with each reading. It behaves as Kafka 4.3 in KRaft mode does: a running reassignment has
 the target, then the replicas to remove, sorted by id; a cancellation leaves the latter last and is refused if nobody else is in
-sync; a changed min.insync.replicas wipes the topic's ELR.
+sync; a changed min.insync.replicas wipes the topic's ELR. With `eager`, a reassignment ends as in Kafka 3.6.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ class FakeCluster:
     """partitions: their state. bytes: of each partition. copied: bytes per reading of a replica that is added. written: bytes
     that each partition gets per reading.
 
+    eager: does a reassignment end as soon as the replicas that it adds are in sync, as in Kafka 3.6?
     silent: brokers that are up and don't state their settings. refuses: errors by method and then by resource or partition.
     lag: how many calls of `overrides` still show old settings after a change, and how old the replicas of `read` are, in calls;
     which partitions move is always known. topic_ids, registered: as in `Reading`, of all topics. before_call: runs before each
@@ -112,6 +113,7 @@ class FakeCluster:
     copied: int = 60
     written: int = 0
     usable: dict[int, int | None] = field(default_factory=dict)
+    eager: bool = False
     silent: frozenset[int] = frozenset()
     refuses: dict[str, dict] = field(default_factory=dict)
     lag: int = 0
@@ -272,7 +274,8 @@ class FakeCluster:
 
     def _ended(self, name: TopicPartition, now: Replicas) -> Replicas:
         target = [broker for broker in now.replicas if broker not in now.removing]
-        if not {*target} <= {*now.isr}:
+        waits_for = {*now.adding} if self.eager else {*target}
+        if not waits_for <= {*now.isr} or {*now.isr} <= {*now.removing}:
             return now
         for broker in now.removing:
             self._on_disk.pop((broker, name), None)

@@ -324,6 +324,19 @@ def test_replicas_are_taken_away_at_the_end_or_in_front():
         assert applied(kafka, lake, reduction(*after)).stopped is None and placed(kafka)[B0] == after
 
 
+@pytest.mark.parametrize("before_row", [True, False])
+def test_replicas_are_not_taken_away_while_one_that_stays_is_out_of_sync(before_row):
+    """Kafka 3.6 takes them away at once: fewer replicas would be in sync than acks=all requires."""
+    kafka, lake = in_order(cluster(eager=True)), MemoryLake()
+    kafka.settings[Resource(ResourceType.TOPIC, "b")] = {MIN_ISR: "2"}
+    lagging = replace(kafka.partitions[B0], isr=(1, 3))
+    on(kafka, "read", lambda: kafka.partitions.update({B0: lagging}), nth=2 if before_row else 3)
+    outcome = stopped(kafka, lake, reduction(1, 2))
+    text = "b-0 loses replicas, and those that stay are out of sync on these brokers: 2"
+    assert outcome.why.removeprefix("after 0 s, ") == text
+    assert made(kafka) == [] and not throttled(kafka) and restore(kafka, changes(lake)) == []
+
+
 def test_a_move_that_others_cancel_stops_the_run_and_is_named():
     kafka, lake = cluster(copied=1), MemoryLake()
     on(kafka, "sizes", lambda: kafka.reassign({B0: None}), nth=4)
