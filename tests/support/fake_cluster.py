@@ -177,7 +177,7 @@ class FakeCluster:
 
     def change(self, changes):
         self._called("change")
-        errors = {c.resource: e for c in changes if (e := self.refuses.get("change", {}).get(c.resource))}
+        errors = {c.resource: e for c in changes if (e := self._refusal(c.resource))}
         before = {resource: dict(values) for resource, values in self.settings.items()}
         for change in changes:
             if change.resource not in errors:
@@ -185,6 +185,15 @@ class FakeCluster:
         if before != self.settings:
             self._shown = [before] * self.lag
         return errors
+
+    def _refusal(self, resource: Resource) -> str | None:
+        """Kafka's error for a change of the resource's settings. Only a broker itself takes its own."""
+        if resource.type is ResourceType.TOPIC:
+            missing = not any(name.topic == resource.name for name in self.partitions)
+            unknown = "UNKNOWN_TOPIC_OR_PARTITION" if missing else None
+        else:
+            unknown = "BROKER_NOT_AVAILABLE" if resource.name and int(resource.name) not in self.live else None
+        return unknown or self.refuses.get("change", {}).get(resource)
 
     def _set(self, resource: Resource, name: str, value: str | None) -> None:
         own = self.settings.setdefault(resource, {})
@@ -292,4 +301,5 @@ class FakeCluster:
         for name, now in self.partitions.items():
             isr = tuple(b for b in now.isr if b != broker)
             leader = now.leader if now.leader != broker else isr[0] if isr else None
-            self.partitions[name] = replace(now, isr=isr, leader=leader)
+            # Without ELRs, Kafka keeps the last member of an ISR.
+            self.partitions[name] = replace(now, isr=isr or now.isr, leader=leader)
