@@ -26,6 +26,12 @@ ACLS, NO_AUTHORIZER = 'kafka-acls --bootstrap-server "$BOOTSTRAP" --list', "Secu
 describe, and nothing shows whether there are any: one with replicas on dead brokers alone is in no log dir that can be read."""
 
 
+OTHER_RUNS = (
+    "another reassignment runs, or one that an earlier run of this script began, or it is unknown: let it complete, or cancel"
+    " it. Then run this script again. It deletes the throttles that an earlier run left."
+)
+
+
 def script_path(cluster: str) -> str:
     """The script's path below the report's folder."""
     return f"plans/{folder(cluster)}/{SCRIPT}"
@@ -105,7 +111,7 @@ def _alone(facts: ClusterFacts) -> list[str]:
     return [
         f"said=$({show})",
         f"if ! [[ {none} ]]; then",
-        '  echo "another reassignment runs, or it is unknown: let it complete, or cancel it"; echo "$said"; exit 1',
+        f'  echo "{OTHER_RUNS}"; echo "$said"; exit 1',
         "fi",
     ]
 

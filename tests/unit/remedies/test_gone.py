@@ -102,6 +102,7 @@ def test_a_broker_stays_registered_while_topics_may_be_hidden(tmp_path, acls, st
 def test_the_script_changes_nothing_beside_another_reassignment(tmp_path):
     done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "Current partition reassignments:\nt-0: replicas: 1,2.")
     assert done.returncode == 1 and "another reassignment runs" in done.stdout
+    assert "one that an earlier run of this script began" in done.stdout  # its throttles stay until the next run
     assert ran.split() == ["kafka-broker-api-versions", "kafka-reassign-partitions"]
 
 
