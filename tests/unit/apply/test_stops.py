@@ -351,7 +351,9 @@ def test_a_later_batch_of_the_same_topic_is_not_taken_for_others():
     kafka, lake = cluster(), MemoryLake()
     kafka.settings[A] = {MIN_ISR: "1"}
     kafka.partitions[A0] = Replicas((2, 6), (2, 6), 2, elr=())
-    first = Step("1-reassign", "reassign", "", moves=(Move("a", 1, (2, 3), (2, 3, 5)), Move("b", 0, (1, 2, 3), (4, 2, 3))))
+    first = Step(
+        "1-reassign", "reassign", "", moves=(Move("a", 1, (2, 3), (2, 3, 5)), Move("b", 0, (1, 2, 3), (4, 2, 3)))
+    )
     second = Step("2-reassign", "reassign", "", moves=(Move("a", 0, (2, 6), (2, 6, 4)),))
     on(kafka, "sizes", lambda: kafka.lose(1), nth=2)
     outcome = applied(kafka, lake, plan(first, second, before={}))
