@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,8 +16,8 @@ from durability.apply.record import BEGIN, Changes, topic_ids
 from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
 
-IDLE_READINGS = 4
-"""How many readings in turn show that a move was cancelled."""
+IDLE_READINGS, IDLE_SECONDS = 4, 5
+"""How many readings in turn, and over how many seconds, show that a move was cancelled."""
 POLLED_WITHIN = 60
 """The most seconds between two readings, also of the topics outside the plan."""
 
@@ -174,12 +175,14 @@ class Watch:
     def _idle(self, step: Step, reading: Reading, before: Mapping[TopicPartition, int]) -> Counter[TopicPartition]:
         """In how many readings in turn a move of the step, which was begun, neither ran nor was complete.
 
-        before: as of the reading before this one. A broker may show the replicas from before a move that is complete. So only
-        IDLE_READINGS show that others cancelled a move, and raise Stopped.
+        before: as of the reading before this one. A broker may show the replicas from before a move that is complete, on 3.6 for
+        a second. So only IDLE_READINGS show that others cancelled a move, and raise Stopped.
         """
+        pause = self.options.poll_seconds
+        enough = max(IDLE_READINGS, math.ceil(IDLE_SECONDS / pause) if pause else 0)
         found = (_name(move) for move in step.moves if _place(move, reading) in (Place.BEFORE, Place.REVERTED))
         now = Counter({name: before.get(name, 0) + 1 for name in found})
-        if ended := sorted(name for name, readings in now.items() if readings >= IDLE_READINGS):
+        if ended := sorted(name for name, readings in now.items() if readings >= enough):
             raise Stopped(f"others cancelled the move of {listed([named(name) for name in ended])}")
         return now
 
