@@ -42,9 +42,9 @@ MINIMUM_UNKNOWN = (
 )
 MISSING = object()
 CAPPED = (3, 7)
-WAITS_FOR_IN_SYNC = (4, 3)
-"""Before this release a reassignment is complete only when all replicas of its target are in sync (KAFKA-19975)."""
 """Since this release brokers enforce no more than the number of replicas (KAFKA-15583)."""
+WAITS_FOR_IN_SYNC = (4, 3)
+"""Before this release a reassignment may be complete only when all replicas of its target are in sync (KAFKA-19975)."""
 
 
 def checked(remedy: Remedy, finding: Finding) -> Remedy:

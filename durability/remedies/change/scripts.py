@@ -171,7 +171,8 @@ def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:
     unthrottled = " && ".join([throttles.none(), *guards.no_throttled_replicas(step.topics)])
     free = f"{{ {throttles.left()} || {{ {unthrottled}; }} || ! echo '{throttles.FOREIGN}'; }}"
     runs = f'[[ $said = *"in progress"* || {guards.complete("said")} = {number} ]]'
-    start = f'{{ {{ {known} || ! echo "$before"; }} && {started.removesuffix(" &&")}; }}'
+    checks_before = [f'{{ {known} || ! echo "$before"; }}', *_kept_in_sync(step, facts, back)]
+    start = f"{{ {' && '.join(checks_before)} && {started.removesuffix(' &&')}; }}"
     [shown] = throttles.read(facts)
     gone = f"{{ {throttles.none()} || ! echo '{throttles.STAYED}'; }}"
     kept = f"{{ {{ {unthrottled}; }} || echo '{throttles.KEPT}'; }}"
@@ -184,6 +185,16 @@ def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:
         + " &&\n".join(waiting)
         + f" &&\n{whole} && {shown} && {gone}; }}; }}",
     ]
+
+
+def _kept_in_sync(step: Step, facts: ClusterFacts, back: bool) -> list[str]:
+    """Where a move leaves fewer replicas, those that stay are in sync.
+
+    Kafka 3.6 doesn't wait for them. It removes replicas at once, and too few may be left in sync. 3.9 waits.
+    """
+    ends = [(move.topic, *((move.after, move.before) if back else (move.before, move.after))) for move in step.moves]
+    fewer = sorted({topic for topic, was, becomes in ends if len(becomes) < len(was)})
+    return guards.in_sync(fewer, facts) if fewer and facts.before(3, 9) else []
 
 
 def _text(said: Iterable[str], chain: Iterable[str]) -> str:

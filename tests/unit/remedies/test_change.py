@@ -785,6 +785,35 @@ def test_a_batch_starts_once_and_only_from_the_state_that_was_planned(
     assert "Argument list too long" not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("folder", "release", "out_of_sync", "status"),
+    [
+        ("undo", (3, 6), True, 1),
+        ("undo", (3, 6), False, 0),
+        ("undo", (4, 3), True, 0),  # it waits until those that stay are in sync
+        ("steps", (3, 6), True, 0),  # it adds replicas
+    ],
+)
+def test_no_replica_is_taken_away_while_one_that_stays_is_out_of_sync(tmp_path, folder, release, out_of_sync, status):
+    """Kafka 3.6.2 completes such a move at once. Then writes were rejected, with one of two replicas in sync."""
+    step = Step("01-reassign", "reassign", "why.", moves=(Move("a", 0, (1, 2), (1, 2, 3)),))
+    lagging = "Topic: a Partition: 0 Leader: 1 Replicas: 1,2 Isr: 1" if out_of_sync else ""
+    stubs = f"""sleep() {{ :; }}
+    kafka-topics() {{ case $* in *--under-replicated*) echo '{lagging}';; *--unavailable*) ;; *) {listed("a")};; esac; }}
+    kafka-configs() {{ :; }}
+    kafka-reassign-partitions() {{
+      case $* in *--execute*) echo moved > moved;; esac
+      [[ -e moved ]] && moved='{COMPLETE}' || moved='{OTHER}'
+      case $* in *--verify*{folder}/*) echo "$moved";; *--verify*) [[ -e moved ]] || echo '{COMPLETE}';; esac
+    }}
+    """
+    facts = ClusterFacts(release, release, led=True, elr=False)
+    script = stubs + dict(scripts.script_files([step], facts, {}))[f"{folder}/{step.id}.sh"]
+    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, (tmp_path / "moved").exists()) == (status, status == 0), ended
+    assert (lagging in ended.stdout) is (status == 1) or not lagging
+
+
 @pytest.mark.parametrize("name", ["t" * 110, "." * 110 + "t"])
 def test_guards_of_many_long_names_fit_into_arguments(name):
     """Linux limits one to 128 KiB. A grep that can't start has found nothing, which must not count as an answer."""
