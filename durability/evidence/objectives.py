@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.evidence.nights import DAY, Period
+from durability.lake.conditions import captured_from
 from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS, SNAPSHOTS
 from durability.plan.plan import ACCEPTED, PolicyPart
 from durability.report.data import moments, objectives
@@ -98,14 +99,11 @@ def _tolerated(lake: Any, runs: Sequence[Row], seconds: float) -> dict[str, time
 
 def _parts(lake: Any, since: datetime, until: datetime) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Week by week, the counts of whole clusters that runs concluded, and the snapshots that were not accepted."""
-    from pyiceberg.expressions import And, GreaterThanOrEqual, IsNull, LessThan, NotEqualTo
+    from pyiceberg.expressions import And, IsNull, NotEqualTo
 
-    def within(first: datetime, end: datetime) -> Any:
-        return And(GreaterThanOrEqual("captured_at", first.isoformat()), LessThan("captured_at", end.isoformat()))
-
-    runs = lake.scan(RUNS, within(since, until), ("result_id", "finished_at"))
+    runs = lake.scan(RUNS, captured_from(since, until), ("result_id", "finished_at"))
     while since < until:
-        here = within(since, min(since + WEEK, until))
+        here = captured_from(since, min(since + WEEK, until))
         counters = lake.scan(HEALTH_COUNTERS, And(here, IsNull("topic")), objectives.COLUMNS)
         unread = lake.scan(SNAPSHOTS, And(here, NotEqualTo("status", ACCEPTED)), ("cluster", "captured_at"))
         yield moments.concluded(counters, runs, None), unread

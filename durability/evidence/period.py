@@ -14,6 +14,7 @@ from durability.errors import Refused
 from durability.evidence import drills, exceptions, expected, nights, objectives, principals, pulses, waived
 from durability.evidence.nights import Period, night
 from durability.lake.attempt import FULL
+from durability.lake.conditions import captured_from
 from durability.lake.drill_table import REHEARSAL
 from durability.lake.tables import RUNS, SNAPSHOTS
 from durability.plan.plan import NIGHTLY, to_text
@@ -114,12 +115,11 @@ def _has(runs: Sequence[Row]) -> str:
 
 def _snapshots(lake: Any, period: Period) -> list[dict[str, Any]]:
     """The full snapshots of the period, with what decides whether they count."""
-    from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThan
+    from pyiceberg.expressions import And, EqualTo
 
-    since = GreaterThanOrEqual("captured_at", period.since.isoformat())
-    until = LessThan("captured_at", period.until.isoformat())
+    during = captured_from(period.since, period.until)
     columns = ("cluster", "captured_at", "attempt_id", "status", "reason", "source", "published_at")
-    return lake.scan(SNAPSHOTS, And(EqualTo("kind", FULL), since, until), columns).to_pylist()
+    return lake.scan(SNAPSHOTS, And(EqualTo("kind", FULL), during), columns).to_pylist()
 
 
 def _first(lake: Any, runs: Iterable[Row]) -> tuple[dict[str, datetime], dict[str, datetime]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from durability.evidence.nights import Period, night
+from durability.lake.conditions import captured_from
 from durability.lake.tables import CLUSTERS
 from durability.plan.plan import ACCEPTED
 from durability.report.words import joined
@@ -22,14 +23,9 @@ def read(lake: Any, period: Period, snapshots: Sequence[Row]) -> list[dict[str, 
 
     snapshots: of the period, as `durability.evidence.nights.count` takes them. Documents have no principal.
     """
-    from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan
-
     read_ = {row["attempt_id"] for row in snapshots if row["status"] == ACCEPTED and row["source"] == LIVE}
-    within = And(
-        GreaterThanOrEqual("captured_at", period.since.isoformat()),
-        LessThan("captured_at", period.until.isoformat()),
-    )
-    rows = lake.scan(CLUSTERS, within, ("cluster", "captured_at", "attempt_id", "collection")).to_pylist()
+    during = captured_from(period.since, period.until)
+    rows = lake.scan(CLUSTERS, during, ("cluster", "captured_at", "attempt_id", "collection")).to_pylist()
     found: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: (row["cluster"], row["captured_at"])):
         if row["attempt_id"] not in read_:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.evidence.nights import Period
+from durability.lake.conditions import captured_from
 from durability.lake.tables import RUNS, TIMESTAMP
 from durability.plan.plan import ACCEPTED
 
@@ -35,13 +36,10 @@ def read(lake: Any, period: Period) -> list[dict[str, Any]]:
 
 
 def _moments(lake: Any, period: Period) -> Iterator[tuple[str, np.ndarray]]:
-    from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThan
+    from pyiceberg.expressions import And, EqualTo
 
-    since, until = (
-        GreaterThanOrEqual("captured_at", period.since.isoformat()),
-        LessThan("captured_at", period.until.isoformat()),
-    )
-    for part in lake.parts(RUNS, And(EqualTo("kind", "pulse"), since, until), ("snapshots",)):
+    during = captured_from(period.since, period.until)
+    for part in lake.parts(RUNS, And(EqualTo("kind", "pulse"), during), ("snapshots",)):
         parts = pc.list_flatten(part["snapshots"])
         status, at = pc.struct_field(parts, "status"), pc.struct_field(parts, "captured_at")
         bounds = (pa.scalar(moment, TIMESTAMP) for moment in (period.since, period.until))

@@ -15,6 +15,13 @@ def captured_within(moments: Sequence[datetime]) -> Any:
     return And(GreaterThanOrEqual("captured_at", first), LessThanOrEqual("captured_at", last))
 
 
+def captured_from(since: datetime, until: datetime) -> Any:
+    """The condition for rows captured from `since` on and before `until`. Both are in UTC."""
+    from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan
+
+    return And(GreaterThanOrEqual("captured_at", since.isoformat()), LessThan("captured_at", until.isoformat()))
+
+
 def of_attempts(rows: Iterable[Mapping[str, Any]]) -> Any:
     """The condition for facts of these snapshots (attempt_id, captured_at)."""
     from pyiceberg.expressions import And, In

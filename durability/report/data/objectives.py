@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.lake.conditions import captured_from
 from durability.lake.tables import HEALTH_COUNTERS, SNAPSHOTS, TIER_COUNTS
 from durability.plan.plan import ACCEPTED, Plan, PolicyPart, SnapshotPart
 from durability.report.data import moments
@@ -123,7 +124,7 @@ def read(lake: Any, plan: Plan, gaps: Mapping[str, timedelta]) -> Objectives:
     """
     if not plan.look_back and not any(part.previous_result_id for part in plan.snapshots):
         return Objectives()
-    from pyiceberg.expressions import And, GreaterThanOrEqual, IsNull, LessThan, NotEqualTo
+    from pyiceberg.expressions import And, GreaterThanOrEqual, IsNull, NotEqualTo
 
     now = moments.newest(plan)
     tolerated = moments.tolerated(plan, gaps)
@@ -135,8 +136,8 @@ def read(lake: Any, plan: Plan, gaps: Mapping[str, timedelta]) -> Objectives:
     edges = sorted({start, *ended[AT_ONCE::AT_ONCE], now + timedelta(microseconds=1)})
     totals = Totals(plan, tolerated, now)
     for since, until in pairwise(edges):
-        here = And(GreaterThanOrEqual("captured_at", since.isoformat()), LessThan("captured_at", until.isoformat()))
-        counters = lake.scan(HEALTH_COUNTERS, And(here, IsNull("topic")), columns=COLUMNS)
+        here = And(captured_from(since, until), IsNull("topic"))
+        counters = lake.scan(HEALTH_COUNTERS, here, columns=COLUMNS)
         first, end = (pa.scalar(moment, unread["captured_at"].type) for moment in (since, until))
         within = pc.and_(pc.greater_equal(unread["captured_at"], first), pc.less(unread["captured_at"], end))
         totals.add(moments.concluded(counters, runs, plan), unread.filter(within))

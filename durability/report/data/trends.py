@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.lake.conditions import captured_from
 from durability.lake.tables import HEALTH_COUNTERS, RUNS
 from durability.plan.plan import Plan
 from durability.report.data import moments
@@ -77,7 +78,7 @@ def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str
     """
     if not plan.look_back and not any(part.previous_result_id for part in plan.snapshots):
         return None
-    from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, IsNull, LessThan
+    from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, IsNull
 
     now = moments.newest(plan)
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -96,8 +97,8 @@ def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str
 
     def counters() -> Iterable[pa.Table]:
         for since, until in pairwise(edges):
-            here = And(GreaterThanOrEqual("captured_at", since.isoformat()), LessThan("captured_at", until.isoformat()))
-            yield lake.scan(HEALTH_COUNTERS, And(here, IsNull("topic")), columns=moments.COLUMNS)
+            here = And(captured_from(since, until), IsNull("topic"))
+            yield lake.scan(HEALTH_COUNTERS, here, columns=moments.COLUMNS)
 
     tolerated = moments.tolerated(plan, gaps)
     measured = minutes(counters(), runs, plan, tolerated, start)
