@@ -21,14 +21,22 @@ def listed(ids: Sequence[object], what: str = "") -> str:
     return what + ", ".join(str(i) for i in ids[:SHOWN]) + more
 
 
+def with_noun(ids: Sequence[object], noun: str) -> str:
+    """`listed`, after the noun in singular or plural.
+
+    >>> with_noun([3], "broker"), with_noun([1, 2], "broker")
+    ('broker 3', 'brokers 1, 2')
+    """
+    return listed(ids, f"{noun} " if len(ids) == 1 else f"{noun}s ")
+
+
 def named(partitions: Sequence[int] | None) -> str:
     """The ids of partitions, after the noun.
 
     >>> named([4]), named([1, 2])
     ('partition 4', 'partitions 1, 2')
     """
-    ids = partitions or []
-    return listed(ids, "partition " if len(ids) == 1 else "partitions ")
+    return with_noun(partitions or [], "partition")
 
 
 def lasted(seconds: float) -> str:
@@ -167,7 +175,7 @@ def unread_application(kind: str | None) -> str | None:
 FILTERS: dict[str, Callable[..., object]] = {
     f.__name__: f
     for f in (
-        *(listed, named, lasted, gaps, copies_in_racks, answered, waited_for, cli_differs, wrong_setting),
+        *(listed, with_noun, named, lasted, gaps, copies_in_racks, answered, waited_for, cli_differs, wrong_setting),
         *(task_standbys, spread_task, unread_application, broken_by, broken_already, unplaced),
     )
 }

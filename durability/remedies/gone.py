@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from durability.catalogue.listing import listed
+from durability.catalogue.listing import listed, with_noun
 from durability.remedies import throttles
 from durability.remedies.cluster import ClusterFacts, Gone
 from durability.remedies.commands import TOPICS, UP, Config, Reassign, Unregister, lines, none_running
@@ -76,7 +76,7 @@ def written(gone: Gone) -> str:
 
 def advice(gone: Gone) -> str:
     """What the finding says of the script."""
-    noun, verb = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
+    who, verb = with_noun(gone.brokers, "broker"), "is" if len(gone.brokers) == 1 else "are"
     more = "1 more stays" if gone.left == 1 else f"{gone.left:,} more stay"
     moving = "a reassignment is running there, " if gone.running else ""
     stay = (
@@ -93,7 +93,7 @@ def advice(gone: Gone) -> str:
         else ""
     )
     return (
-        f"If {listed(gone.brokers, noun)} {verb} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
+        f"If {who} {verb} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
         f" live brokers, with a throttle.{running}{stay} Read it, and see that their disks have room, before you run it."
     )
 

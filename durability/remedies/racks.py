@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from durability.catalogue.listing import listed
+from durability.catalogue.listing import with_noun
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import ONE_BY_ONE
 from durability.remedies.finding import Finding
@@ -16,8 +16,8 @@ UNREAD = "Start the brokers that are down, or let the auditor list and describe 
 def set_racks(unracked: list[int] | None, facts: ClusterFacts) -> str:
     """The remedy for missing racks, the same for every finding of a cluster. unracked: ids of brokers without broker.rack."""
     ids = unracked or []
-    what, act = ("broker ", "restart it") if len(ids) == 1 else ("brokers ", ONE_BY_ONE)
-    return restart(f"Set broker.rack in server.properties of {listed(ids, what)}", act, facts, ids)
+    act = "restart it" if len(ids) == 1 else ONE_BY_ONE
+    return restart(f"Set broker.rack in server.properties of {with_noun(ids, 'broker')}", act, facts, ids)
 
 
 def of_brokers(finding: Finding) -> Remedy:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.causes import WORDED, worded
-from durability.catalogue.listing import listed, named
+from durability.catalogue.listing import named, with_noun
 from durability.remedies import disks as disk_copies
 from durability.remedies import elr, gone, lowering, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
@@ -96,8 +96,8 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
         start, failed = _start(each), DISK.findall(causes)
         kept = disk_copies.only_copies(facts, [int(broker) for broker in failed])
         if failed and kept is None:
-            who, it = ("broker ", "it") if len(failed) == 1 else ("brokers ", "them")
-            start += f", and replace the failed disks of {listed(failed, who)}: restart {it} when the others are back in sync"
+            who, it = with_noun(failed, "broker"), "it" if len(failed) == 1 else "them"
+            start += f", and replace the failed disks of {who}: restart {it} when the others are back in sync"
         begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. {THEN_NONE}",))
         for_good = LEAVING if leaving else _gone_for_good(facts, offline)
         return [begin, *(advice(kept) if kept else ()), *advice(for_good)]
@@ -144,11 +144,7 @@ def _let_provider(causes: Sequence[str], facts: ClusterFacts) -> Remedy:
     if kept:
         failed = []
     todo = [_start(causes).replace("start", "bring back", 1)] if down else []
-    todo += (
-        [f"replace the failed disks of {listed(failed, 'broker ' if len(failed) == 1 else 'brokers ')}"]
-        if failed
-        else []
-    )
+    todo += [f"replace the failed disks of {with_noun(failed, 'broker')}"] if failed else []
     let = [Step(UNDER_REPLICATED, (f"Let the cluster's provider {' and '.join(todo)}. {THEN_NONE}",))] if todo else []
     return [*let, *(advice(kept) if kept else ())]
 
@@ -164,8 +160,8 @@ def _start(causes: Sequence[str]) -> str:
     if len(brokers) + len(racks) + len([cause for cause in causes if DISK.fullmatch(cause)]) < len(causes):
         # A rack's name may contain what separates causes.
         return f"start the brokers that are down ({', '.join(causes)})"
-    named = [listed(brokers, "broker " if len(brokers) == 1 else "brokers ")] if brokers else []
-    named += [listed(racks, "the brokers of rack " if len(racks) == 1 else "the brokers of racks ")] if racks else []
+    named = [with_noun(brokers, "broker")] if brokers else []
+    named += [with_noun(racks, "the brokers of rack")] if racks else []
     return f"start {' and '.join(named)}"
 
 
@@ -250,10 +246,10 @@ def _on_live_brokers(topic: str, facts: ClusterFacts) -> Remedy:
     """How a topic whose min.insync.replicas may not be lowered gets acks=all writes back: with replicas on live brokers."""
     if facts.gone is None or not any(of == topic for of, _, _ in facts.gone.moves):
         return []
-    who, have = ("broker ", "has") if len(facts.gone.brokers) == 1 else ("brokers ", "have")
+    who, have = with_noun(facts.gone.brokers, "broker"), "has" if len(facts.gone.brokers) == 1 else "have"
     return advice(
         "If writes can't wait and the brokers may come back, run the script with --keep: new replicas on live brokers count as"
-        f" soon as they are in sync. Then {listed(facts.gone.brokers, who)} {have} no replica of these partitions any more"
+        f" soon as they are in sync. Then {who} {have} no replica of these partitions any more"
     )
 
 
@@ -288,7 +284,7 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) 
     sentences = []
     for found in first:
         brokers, partitions = found["brokers"], named(found["partitions"])
-        who = listed(brokers, "broker " if len(brokers) == 1 else "brokers ")
+        who = with_noun(brokers, "broker")
         if unclean is False:
             until = who if len(brokers) == 1 else f"one of {who}"
             stay = "stays" if len(found["partitions"]) == 1 else "stay"

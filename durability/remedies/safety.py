@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from durability.catalogue.listing import listed
+from durability.catalogue.listing import with_noun
 from durability.remedies import elr, providers
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Command, Config, Elect, Feature, Reassign, Show, Unregister
@@ -218,7 +218,7 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
         return f"{NO_LEADER}. Without a leader nothing can be copied"
     down = target["replicas_down"] or []
     if down:
-        names = listed(down, "broker " if len(down) == 1 else "brokers ")
+        names = with_noun(down, "broker")
         if providers.refusal(finding.get("provider"), providers.FILES) is not None:
             return f"First let the cluster's provider bring back {names}: the tool rejects a plan with a broker that is down"
         it, one = ("it", "it is") if len(down) == 1 else ("one of them", "they are")
@@ -227,7 +227,7 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
             f" names {it}"
         )
     if facts.failed_disks and facts.before(*WAITS_FOR_IN_SYNC) and not _whole(target):
-        of = listed(facts.failed_disks, "broker " if len(facts.failed_disks) == 1 else "brokers ")
+        of = with_noun(facts.failed_disks, "broker")
         return (
             f"First replace the failed disks of {of}, and let all replicas get in sync: before Kafka 4.3 a reassignment waits for"
             " each replica that stays"

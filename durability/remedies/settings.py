@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from durability.catalogue.listing import SHOWN, listed
+from durability.catalogue.listing import SHOWN, listed, with_noun
 from durability.remedies import disks, elr, providers, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import (
@@ -50,7 +50,7 @@ def _unclean_off(finding: Finding) -> Remedy:
     brokers, controllers = evidence.get("unclean_brokers") or (), evidence.get("unclean_controllers") or ()
     own = [Step(broker_setting(b, UNCLEAN, "false"), (UNCLEAN_OVERRIDE.format(f"broker {b}"),)) for b in brokers]
     if controllers:
-        who = listed(controllers, _nouns("controller", controllers))
+        who = with_noun(controllers, "controller")
         own.insert(0, Step(about=(f"{UNCLEAN_OVERRIDE.format(who)} set it to false over the controllers' listener",)))
     return [*own, Step(cluster_setting(UNCLEAN, "false"))]
 
@@ -92,7 +92,7 @@ def _same_values(finding: Finding, named: bool) -> str:
     evidence, facts = finding["evidence"], facts_of(finding)
     dynamic = evidence.get("own_values") or ()
     if dynamic and not any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections")):
-        who = listed(dynamic, _nouns("broker", dynamic))
+        who = with_noun(dynamic, "broker")
         return f"Delete the dynamic {MIN_ISR} of {who}, or set the same value on all brokers"
     same = f"Set the same values on all brokers{' and controllers' if _controllers(facts) else ''}"
     # Providers restart brokers themselves.
@@ -165,7 +165,7 @@ def _min_isr_of_brokers(finding: Finding) -> Remedy:
     raises = _default_min_isr(finding["evidence"], value).unless is None
     if raises and not any(safety.reason(step.command, finding) for step in steps if step.command is not None):
         return steps
-    who = listed(brokers, _nouns("broker", brokers))
+    who = with_noun(brokers, "broker")
     return advice(
         f"A dynamic min.insync.replicas on {who} overrides the cluster-wide value: set it to {value}, or delete it (kafka-configs"
         f" --entity-type brokers --entity-name). First give each topic that inherits it more than {value} replicas in sync."
@@ -212,7 +212,7 @@ def reassignments_unread(finding: Finding) -> Remedy:
         finding,
         "reassignments are read from the controller that leads",
         "Describe and DescribeConfigs on cluster and topics",
-        [f"bring back the offline log dirs of {listed(failed, _nouns('broker', failed))}"] if failed else [],
+        [f"bring back the offline log dirs of {with_noun(failed, 'broker')}"] if failed else [],
     )
 
 
@@ -224,7 +224,7 @@ def configs_unread(finding: Finding) -> Remedy:
         finding,
         "the configs of controllers that are down can't be read",
         "DescribeConfigs on the cluster",
-        [f"start {listed(voters, _nouns('controller', voters))}"] if voters else [],
+        [f"start {with_noun(voters, 'controller')}"] if voters else [],
     )
 
 
@@ -241,15 +241,11 @@ def _unread(finding: Finding, why: str, permission: str, more: Sequence[str] = (
     facts, grant = facts_of(finding), f"rant the auditor {permission}"
     if facts.led is False:
         return advice(f"First restore the controller quorum: {why}")
-    start = [f"start {listed(facts.down, _nouns('broker', facts.down))}"] if facts.down else []
+    start = [f"start {with_noun(facts.down, 'broker')}"] if facts.down else []
     first = ", and ".join([*start, *more])
     # KRaft's controllers remember a broker until it is unregistered. ZooKeeper's know live ones only.
     removed = ["Unregister a broker that was removed for good and has no replica"] if facts.down and facts.kraft else []
     return advice(first[0].upper() + first[1:], *removed, f"If it stays, g{grant}") if first else advice(f"G{grant}")
-
-
-def _nouns(noun: str, ids: Sequence[object]) -> str:
-    return f"{noun} " if len(ids) == 1 else f"{noun}s "
 
 
 WHILE_IDLE = (
@@ -303,8 +299,7 @@ def _throttles_of_down(brokers: list[int]) -> Remedy:
     """Advice: kafka-configs sends a change of a broker's own settings to this broker."""
     if not brokers:
         return []
-    one = len(brokers) == 1
-    who, are = listed(brokers, "broker " if one else "brokers "), "it is" if one else "they are"
+    who, are = with_noun(brokers, "broker"), "it is" if len(brokers) == 1 else "they are"
     return advice(f"The throttle of {who} can't be deleted while {are} down. When {are} back, audit again.")
 
 
@@ -319,14 +314,14 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
         return advice("Ask the cluster's provider why the reassignment makes no progress: it moves replicas itself")
     observed, evidence = finding["observed"], finding["evidence"]
     harms, cancellable, dead = evidence["cancel_harms"], evidence["cancellable"], evidence["waits_for"]
-    who = listed(dead, "broker " if len(dead) == 1 else "brokers ")
+    who = with_noun(dead, "broker")
     sentences = [
         f"Bring back {who}, which stuck reassignments wait for, and the replicas that lag."
         if dead
         else "No stuck reassignment waits for a broker that is down. Find why replicas lag: load, disk, network."
     ]
     throttled = (("broker", observed["throttled_brokers"]), ("topic", observed["throttled_topics"]))
-    where = [listed(names, _nouns(kind, names)) for kind, names in throttled if names]
+    where = [with_noun(names, kind) for kind, names in throttled if names]
     if where:
         sentences.append(
             f"Throttles are set on {' and '.join(where)}. They may be why there is no progress: raise their rate. They stay when"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from durability.catalogue.listing import listed
+from durability.catalogue.listing import with_noun
 from durability.remedies.cluster import ClusterFacts, Fragile
 from durability.remedies.commands import Command, Config, Show, comment, in_words, lines, needs_controller
 
@@ -73,8 +73,8 @@ def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] |
     if facts.spare_voter is False:
         last = f"{NO_SPARE_VOTER}. {last}"
     if facts.down:
-        what, its = ("broker ", "its") if len(facts.down) == 1 else ("brokers ", "their")
-        first = f"First start {listed(facts.down, what)}, or move {its} replicas: until then a restart can stop writes"
+        its = "its" if len(facts.down) == 1 else "their"
+        first = f"First start {with_noun(facts.down, 'broker')}, or move {its} replicas: until then a restart can stop writes"
         return f"{change}, and {act}. {first}. {last}"
     harmed = [] if facts.fragile is None else [facts.fragile] if brokers is None else facts.fragile.of(brokers)
     harms = _harms(harmed)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from durability.catalogue.listing import listed
+from durability.catalogue.listing import with_noun
 from durability.remedies import effects, safety
 from durability.remedies.change import states
 from durability.remedies.change.model import Change, Document, Kind, Limits, Move, Setting, Step, TopicSettings, Wanted
@@ -68,9 +68,9 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits, facts: ClusterF
     waiting = [move for move in wanted.moves if down & {*move.before, *move.after}]
     if waiting:
         brokers = tuple(sorted({b for move in waiting for b in (*move.before, *move.after)} & down))
-        noun, verb = ("broker ", "is") if len(brokers) == 1 else ("brokers ", "are")
+        who, verb = with_noun(brokers, "broker"), "is" if len(brokers) == 1 else "are"
         why = (
-            f"{listed(brokers, noun)} {verb} down, or not known to be up: Kafka's tool can't set its throttle on a broker that is"
+            f"{who} {verb} down, or not known to be up: Kafka's tool can't set its throttle on a broker that is"
             " down, and a move to one never ends. If a broker never comes back, an audit's report has a script that moves its"
             " replicas to live brokers (brokers+gone.sh). Then plan again."
         )
