@@ -15,6 +15,7 @@ from pathlib import Path
 
 from durability.errors import Refused
 from durability.lake.catalog import Place, properties
+from durability.lake.files import path_of
 from durability.lake.tables import CATALOG, NAMESPACE, TABLES
 
 LABEL = ("_catalog", "namespace")
@@ -31,7 +32,7 @@ def namespace(place: Place) -> str:
         return NAMESPACE
     if place.folder is None:
         return f"{NAMESPACE}_{hashlib.sha256(place.warehouse.encode()).hexdigest()[:12]}"
-    return _label(Path(_path(place.warehouse), *LABEL))
+    return _label(Path(path_of(place.warehouse), *LABEL))
 
 
 def same_folder(one: str, other: str) -> bool:
@@ -41,12 +42,8 @@ def same_folder(one: str, other: str) -> bool:
     (True, True)
     """
     if one.startswith("file:") and other.startswith("file:"):
-        return os.path.realpath(_path(one)) == os.path.realpath(_path(other))
+        return os.path.realpath(path_of(one)) == os.path.realpath(path_of(other))
     return one.rstrip("/") == other.rstrip("/")
-
-
-def _path(address: str) -> str:
-    return address.partition(":")[2].removeprefix("//")
 
 
 def _is_first(place: Place) -> bool:
@@ -55,7 +52,7 @@ def _is_first(place: Place) -> bool:
     if pointer is None:
         return False
     folder = f"{place.warehouse}/{TABLES['snapshots'].identifier.replace('.', '/')}"
-    there = place.folder is None or os.path.exists(_path(pointer))
+    there = place.folder is None or os.path.exists(path_of(pointer))
     return there and same_folder(pointer.rpartition("/metadata/")[0], folder)
 
 
