@@ -6,13 +6,14 @@ Names of clusters, racks and topics are strangers' text. Slack's markup is escap
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from durability.alerts import fleet
 from durability.alerts.model import CLEAR, FLEET, PAGE, UNREADABLE, Alert
 from durability.catalogue.causes import worded
 from durability.plain import plain
+from durability.plan.plan import to_text
 from durability.report.text.slack import code, escaped
 from durability.report.words import clipped, joined, plural, readable
 
@@ -152,8 +153,8 @@ def alertmanager(alerts: Iterable[Alert], now: datetime) -> list[dict[str, Any]]
                 if value  # Alertmanager has no empty labels
             },
             "annotations": {"summary": title(alert, PAGE), "description": details(alert, PAGE)},
-            "startsAt": _rfc3339(alert.first_seen),
-            "endsAt": _rfc3339(alert.closed or now + RESOLVES_AFTER),
+            "startsAt": to_text(alert.first_seen),
+            "endsAt": to_text(alert.closed or now + RESOLVES_AFTER),
         }
         for alert in alerts
     ]
@@ -163,9 +164,5 @@ def _place(alert: Alert) -> str:
     return "fleet" if alert.cluster == FLEET else alert.cluster
 
 
-def _rfc3339(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 def _time(moment: datetime) -> str:
-    return readable(_rfc3339(moment))
+    return readable(to_text(moment))
