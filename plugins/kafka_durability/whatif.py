@@ -19,7 +19,7 @@ from durability.steps import drill, whatif
 from durability.steps.drill import Predicted
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
-from kafka_durability.hook import KafkaHook
+from kafka_durability.left import connect
 from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import Step, reported, run_of
 
@@ -108,7 +108,7 @@ class WaitForLossOperator(Step):
         lost = frozenset(stated["lose"]["brokers"])
         cluster = drill.source(settings, stated["cluster"])
         try:
-            still = drill.live(cluster, lambda name: KafkaHook(name).settings()) & lost
+            still = drill.live(cluster, connect) & lost
         except Unreachable as error:
             if ended:
                 raise drill.late(lost, None, minutes, str(error)) from error
@@ -118,10 +118,6 @@ class WaitForLossOperator(Step):
             raise drill.late(lost, still, minutes)
         summary.text = f"{len(lost - still)} of {len(lost)} brokers are fenced"
         return None if still else lost
-
-
-def _connect(name: str) -> dict[str, Any]:
-    return KafkaHook(name).settings()
 
 
 class CompareOperator(LossJob):
@@ -141,5 +137,5 @@ class CompareOperator(LossJob):
             submit = partial(self._submit, context)
             made = predicted(self.made)
             started_by = getattr(context["dag_run"], "triggering_user_name", None)
-            path = drill.compare(settings, made, _connect, run_id, result_id, submit, summary, started_by)
+            path = drill.compare(settings, made, connect, run_id, result_id, submit, summary, started_by)
             return str(path)
