@@ -22,7 +22,6 @@ from durability.collect.reasons import CannotAuthenticate
 from durability.errors import BadInput
 from durability.policy.scalars import AWS
 
-PREFIX = "aws."
 REGION, PROFILE, ROLE = "aws.region", "aws.profile", "aws.role.arn"
 SESSION_NAME, EXTERNAL_ID, STS_REGION = "aws.role.session.name", "aws.role.external.id", "aws.sts.region"
 KEYS = tuple(AWS)

@@ -12,8 +12,6 @@ from durability.restart.nodes import Node
 from durability.restart.rules import rules
 from durability.restart.waves import EXACT, exact, fewest, greedy
 
-LISTED = 20
-
 
 @dataclass(frozen=True)
 class Limits:

@@ -14,7 +14,6 @@ from durability.steps.undone import Undone
 
 OF_FINDINGS = ("findings", "control", "topic", "avoid")
 """Options that choose findings, or brokers for them."""
-OPTIONS = (*OF_FINDINGS, "batch", "batch_bytes", "margin_disk")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 SIZE = re.compile(r"([0-9]{1,15})\s*([KMGT]?B)?", re.IGNORECASE)
 
@@ -35,7 +34,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Texts:
-    """OPTIONS as texts. text: an option's value, empty if not given. label: how a message names it, such as "--batch "."""
+    """Options as texts. text: an option's value, empty if not given. label: how a message names it, such as "--batch "."""
 
     text: Callable[[str], str]
     label: Callable[[str], str]

@@ -18,7 +18,6 @@ from durability.apply.cluster import Reading, Replicas, Resource, ResourceType, 
 from durability.errors import Unreachable
 
 MIN_ISR = "min.insync.replicas"
-CHANGING = frozenset({"change", "reassign", "elect_preferred"})
 
 
 class Killed(BaseException):
