@@ -223,23 +223,23 @@ class LocalCluster:
         for broker in sorted(wanted):
             self.wait_until(partial(_answers, self._ports["broker"][broker]), f"broker {broker} listens", seconds)
 
-    def wait_for_loss_of(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
+    def wait_for_loss_of(self, ids: Iterable[int]) -> None:
         """Waits until no running broker has one of `ids` among the live brokers."""
         lost = set(ids)
 
         def gone() -> bool:
             return not any(lost & _live(answer) for answer in self._metadata(()))
 
-        self.wait_until(gone, f"brokers {sorted(lost)} are fenced", seconds)
+        self.wait_until(gone, f"brokers {sorted(lost)} are fenced")
 
-    def wait_for_topics(self, names: Iterable[str], seconds: float = CHANGE_SECONDS) -> None:
+    def wait_for_topics(self, names: Iterable[str]) -> None:
         """Waits until the metadata of every running broker has these topics, each partition with a leader."""
         wanted = set(names)
 
         def known() -> bool:
             return all(wanted <= _led(answer.topics) for answer in self._metadata(None))
 
-        self.wait_until(known, "every broker knows the new topics", seconds)
+        self.wait_until(known, "every broker knows the new topics")
 
     def wait_for_full_isr(self, seconds: float = CHANGE_SECONDS) -> None:
         """Waits until every partition has a leader and all its replicas in sync, by the metadata of every running broker."""
@@ -292,10 +292,10 @@ class LocalCluster:
         command = self._java(tools.main_class(self.spec.version, main), *given, home=self.session.folder, heap_mb=96)
         return tools.run(command, env=self.session.environment(), what=f"{main} {' '.join(arguments)}")
 
-    def launch(self, name: str, main: str, *arguments: str, heap_mb: int = 64) -> subprocess.Popen:
+    def launch(self, name: str, main: str, *arguments: str) -> subprocess.Popen:
         """Starts a Java program on Kafka's jars that runs until the cluster stops. name: of its folder."""
         home = self.program_home(name)
-        command = self._java(main, *arguments, home=home, heap_mb=heap_mb)
+        command = self._java(main, *arguments, home=home, heap_mb=64)
         self._programs[name] = self.session.popen(command, log=home / "program.log", cwd=home)
         return self._programs[name]
 

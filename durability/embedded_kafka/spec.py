@@ -93,16 +93,14 @@ class ClusterSpec:
         return found
 
 
-def default_spec(version: str = "4.3.1", **changes: object) -> ClusterSpec:
+def default_spec(**changes: object) -> ClusterSpec:
     """Three racks of two brokers, one controller in each rack combined with a broker; eligible leader replicas on.
 
     Losing a rack leaves two of three voters. `changes` are ClusterSpec's fields.
     """
     racks = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: "az3"}
-    fields: dict = {"brokers": racks, "controllers": {n: racks[n] for n in (1, 2, 3)}, "version": version}
-    if versions.at_least(version, "4.1"):
-        fields["features"] = {"eligible.leader.replicas.version": 1}
-    return ClusterSpec(**{**fields, **changes})
+    fields: dict = {"brokers": racks, "controllers": {n: racks[n] for n in (1, 2, 3)}}
+    return ClusterSpec(**{**fields, "features": {"eligible.leader.replicas.version": 1}, **changes})
 
 
 def log_dirs(spec: ClusterSpec, node: int, home: Path) -> list[Path]:
