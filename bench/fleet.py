@@ -38,9 +38,7 @@ class Brokers:
     order: np.ndarray
 
 
-def topologies(
-    size: int, seed: int, captured_at: datetime = CAPTURED, placement: str = "neighbours"
-) -> Iterator[Topology]:
+def topologies(size: int, seed: int, placement: str = "neighbours") -> Iterator[Topology]:
     """Clusters with `size` partitions in all. placement: one of `bench.placements.PLACEMENTS`.
 
     >>> fleet = list(topologies(5_000, seed=1))
@@ -54,7 +52,7 @@ def topologies(
     shares[0] += size - shares.sum()
     for number, partitions in enumerate(shares.tolist()):
         rng = np.random.default_rng((seed, number))
-        moment = captured_at + timedelta(seconds=number)
+        moment = CAPTURED + timedelta(seconds=number)
         document = _cluster(rng, placement, f"cluster-{number:03d}", partitions, moment)
         yield Topology(document, f"{document['cluster']['id']}.json", f"{seed:08x}{number:08x}{size:048x}")
 
