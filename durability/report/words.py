@@ -69,6 +69,13 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def numbers(summary: Mapping[str, Any]) -> dict[str, int]:
+    """The counts of findings.json's `summary` by name: failures by severity, then the other outcomes."""
+    outcomes = summary["outcomes"]
+    found = {**summary["severities"], "unknown": outcomes["UNKNOWN"], "exempt": outcomes["EXEMPT"]}
+    return found | {"passed": outcomes["PASS"], "not applicable": outcomes["NOT_APPLICABLE"]}
+
+
 def percent(share: float) -> str:
     """A probability in percent, with three digits. It is 0 or 100 only if it is exactly that.
 

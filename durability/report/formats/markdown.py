@@ -18,6 +18,7 @@ from durability.report.words import (
     clipped_script,
     is_script,
     joined,
+    numbers,
     plural,
     readable,
     visible,
@@ -152,10 +153,8 @@ def _run(run: Mapping[str, Any]) -> str:
 
 
 def _counts(summary: Mapping[str, Any]) -> str:
-    outcomes = summary["outcomes"]
-    numbers = {**summary["severities"], "unknown": outcomes["UNKNOWN"], "exempt": outcomes["EXEMPT"]}
-    numbers |= {"passed": outcomes["PASS"], "not applicable": outcomes["NOT_APPLICABLE"]}
-    return table(list(numbers), [[f"{number:,}" for number in numbers.values()]])
+    counts = numbers(summary)
+    return table(list(counts), [[f"{count:,}" for count in counts.values()]])
 
 
 def _clusters(page: Page, clusters: Mapping[str, Mapping[str, int]], snapshots: Sequence[Mapping[str, Any]]) -> None:

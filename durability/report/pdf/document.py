@@ -12,7 +12,7 @@ from reportlab.platypus import Flowable, KeepTogether, PageBreak
 
 from durability.report.html.page import Report, accepted, cause_rows, cluster_rows, unread_rows, waiver_rows
 from durability.report.pdf.paper import TONES, gap, script, table, text, write
-from durability.report.words import CAVEATS, cause_title, clipped, is_script, plural, readable
+from durability.report.words import CAVEATS, cause_title, clipped, is_script, numbers, plural, readable
 
 FILE = "report.pdf"
 CAUSES, UNKNOWN, CLUSTERS, WAIVERS = 30, 20, 100, 60
@@ -41,22 +41,13 @@ def build(file: BinaryIO, report: Report, findings: Path) -> None:
 
 
 def _page_one(report: Report, fingerprint: str) -> Iterator[Flowable]:
-    run, counts = report.run, report.counts
+    run, counts = report.run, numbers(report.counts)
     yield text(f"Kafka durability audit · {readable(run['started_at'])}", "dim")
     yield text(report.headline.sentence, "h1", TONES[report.headline.tone])
     if report.headline.details:
         yield text(" ".join(report.headline.details))
     yield gap(6)
-    severities, outcomes = counts["severities"], counts["outcomes"]
-    yield table(
-        ("critical", "warning", "info", "unknown", "exempt", "passed", "not applicable"),
-        [
-            [f"{n:,}" for n in (severities["critical"], severities["warning"], severities["info"])]
-            + [f"{outcomes[name]:,}" for name in ("UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE")]
-        ],
-        [1 / 7] * 7,
-        "n" * 7,
-    )
+    yield table(tuple(counts), [[f"{n:,}" for n in counts.values()]], [1 / 7] * 7, "n" * 7)
     yield text("Unknown", "h2")
     yield from _not_known(report)
     yield text("Scope and inputs", "h2")

@@ -10,7 +10,7 @@ from typing import Any
 from durability.plain import plain
 from durability.report.data.causes import Cause, Causes
 from durability.report.data.headline import changes_text, is_first, missed_objectives, overview
-from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, plural, readable
+from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, numbers, plural, readable
 
 WIDTH = 110
 """The most characters of a line of prose. Commands and paths are never wrapped."""
@@ -84,10 +84,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _counts(summary: Mapping[str, Any], paint: Paint) -> list[str]:
-    outcomes = summary["outcomes"]
-    numbers = {**summary["severities"], "unknown": outcomes["UNKNOWN"], "exempt": outcomes["EXEMPT"]}
-    numbers |= {"passed": outcomes["PASS"], "not applicable": outcomes["NOT_APPLICABLE"]}
-    return [paint(f"{n:,} {name}", COLOURS.get(name) if n else DIM) for name, n in numbers.items()]
+    return [paint(f"{n:,} {name}", COLOURS.get(name) if n else DIM) for name, n in numbers(summary).items()]
 
 
 def _title(cause: Cause) -> str:
