@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests import ROOT
 from tests.support import topology, unusable
 from tests.support.unusable import children
+from tests.support.waiting import wait_for
 
 COMMAND = [sys.executable, "-m", "durability.cli", "audit"]
 THROUGH_AIRFLOW = [*COMMAND, "--airflow"]
@@ -21,14 +21,6 @@ THROUGH_AIRFLOW = [*COMMAND, "--airflow"]
 
 def environment(folder: Path, **given: str) -> dict[str, str]:
     return {**os.environ, "BOOTSTRAP": "", "OUT": str(folder / "out"), "LAKE": str(folder / "lake"), **given}
-
-
-def wait_for(condition, seconds: float):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.1)
-    return value
 
 
 def audit(command: list[str], folder: Path, **given: str) -> subprocess.CompletedProcess:
@@ -64,10 +56,10 @@ def test_a_killed_audit_leaves_no_process(tmp_path, number, command):
         text=True,
         start_new_session=True,
     )
-    wait_for(lambda: len(children(tmp_path)) > 1, 180)
+    wait_for(lambda: len(children(tmp_path)) > 1, "its children run", 180)
     program.send_signal(number)
     _, said = program.communicate(timeout=180)
-    wait_for(lambda: not children(tmp_path), 120)
+    wait_for(lambda: not children(tmp_path), "they are gone")
     assert program.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     assert "Traceback" not in said
 

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from durability.cli.options import Given
 from durability.errors import AuditError
 from durability.runtime import watchdog
 from durability.runtime.processes import free_port
+from tests.support.waiting import wait_for
 
 # A component writes its id and that of a child, as the scheduler has workers. The API server's child answers after a second. The
 # others are too early if nobody has asked it before.
@@ -81,13 +81,6 @@ def start(tmp_path: Path):
     for process in running:
         process.kill()
         process.communicate()
-
-
-def wait_for(condition, what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so: {what}"
-        time.sleep(0.05)
 
 
 def ids(file: Path) -> list[int]:

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
 from durability.runtime import folders, watchdog
 from durability.runtime.folders import OwnedFolder, sweep
+from tests.support.waiting import wait_for
 
 # As Airflow does: a supervisor forks the task, which starts the job and reads its output until it ends. The job is, as
 # spark-submit, a shell that becomes the JVM, with a driver below it; both ignore what a hung JVM ignores.
@@ -51,13 +51,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
     return folder
-
-
-def wait_for(condition, what: str, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so: {what}"
-        time.sleep(0.02)
 
 
 def started(tmp_path: Path, how: str = "") -> tuple[subprocess.Popen, list[int], Path]:

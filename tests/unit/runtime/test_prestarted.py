@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,17 +16,10 @@ from durability.plan.plan import SMALL
 from durability.runtime import prestarted, processes, spark, watchdog
 from durability.steps.evaluate import JobFailed, SparkEvaluation
 from durability.steps.summary import StepSummary
+from tests.support.waiting import wait_for
 
 JOB = resources.spark_job("evaluate.py")
 READS = "import pathlib, sys\nprint('told ' + pathlib.Path(sys.argv[2]).read_text(), flush=True)\n"
-
-
-def wait_for(condition, what: str, seconds: float = 120):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not so: {what}"
-        time.sleep(0.05)
-    return value
 
 
 @pytest.fixture

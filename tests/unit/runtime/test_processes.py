@@ -15,6 +15,7 @@ import pytest
 
 from durability.errors import Refused
 from durability.runtime import processes, watchdog
+from tests.support.waiting import wait_for
 
 SCRIPT = textwrap.dedent(
     """
@@ -52,13 +53,6 @@ def started(tmp_path: Path, how: str, command: list[str] | None = None):
     session, folder, titled = note.read_text().split()
     wait_for(lambda: len(watchdog.marked(session)) == 4, "its four descendants run")
     return launcher, session, Path(folder), int(titled)
-
-
-def wait_for(condition, what: str, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so: {what}"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
