@@ -16,6 +16,7 @@ from durability.collect.wire import Wire
 from durability.embedded_kafka import seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
+from tests.support.topology import unread
 
 SOURCES = {
     "DYNAMIC_TOPIC_CONFIG": "topic",
@@ -93,10 +94,6 @@ def configured(printed: str) -> dict[str, tuple[str, str | None]]:
     """Value and source by key, as `kafka-configs --describe --all` prints them; no source where it prints no synonyms."""
     pattern = re.compile(r"^  (\S+?)=(.*) sensitive=false synonyms=\{(?:(\w+):)?", re.MULTILINE)
     return {key: (value, SOURCES.get(source)) for key, value, source in pattern.findall(printed)}
-
-
-def unread(document: dict) -> dict[str, str]:
-    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
 
 
 def test_partitions_with_a_dead_broker_and_a_running_reassignment(kafka):

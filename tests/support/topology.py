@@ -78,6 +78,11 @@ EXAMPLE = {
 """The document in the format's description. Details that it omits are added to the brokers."""
 
 
+def unread(document: dict) -> dict[str, str]:
+    """The reason by path of what could not be read."""
+    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
+
+
 def document(
     table: str = "",
     *,

@@ -15,6 +15,7 @@ from durability.collect import Limits, collect
 from durability.embedded_kafka import seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import DEFAULTS, ClusterSpec
+from tests.support.topology import unread
 
 LIMITS = Limits(deadline=30.0, connect_timeout=1.0, request_timeout=5.0, controller_timeout=2.0)
 """What hasn't been read by the deadline is unreadable, and these tests fail."""
@@ -23,10 +24,6 @@ SESSION_TIMEOUT = int(DEFAULTS["broker.session.timeout.ms"]) / 1000
 
 def read(kafka: LocalCluster) -> dict:
     return collect("outage", {"bootstrap.servers": kafka.bootstrap}, limits=LIMITS).document
-
-
-def unread(document: dict) -> dict[str, str]:
-    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from durability.collect.document import assemble
 from durability.collect.quorum import Member, Quorum
 from durability.collect.reasons import Unread
 from durability.collect.topics import Reading, Topic
+from tests.support.topology import unread
 
 TIMED_OUT = Unread("REQUEST_TIMED_OUT: no answer within 30 s")
 
@@ -69,10 +70,6 @@ def reread(monkeypatch):
         return assemble(collection.facts, {})
 
     return document
-
-
-def unread(document: dict) -> dict[str, str]:
-    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
 
 
 def test_readings_are_repeated_until_two_agree(reread):

@@ -16,6 +16,7 @@ from durability.collect.quorum import Member, Quorum
 from durability.collect.topics import Reading, Topic, _add_topic, same_state
 from durability.topology import canonical, validate
 from durability.topology.unreadable import resolve
+from tests.support.topology import unread
 
 NOON = "2026-11-21T12:00:00.000Z"
 
@@ -49,10 +50,6 @@ def facts(**changes) -> Facts:
     for name, value in changes.items():
         setattr(made, name, value)
     return made
-
-
-def unread(document: dict) -> dict[str, str]:
-    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
 
 
 def test_the_document_is_valid_and_sorted():

@@ -13,7 +13,7 @@ from durability.streams import classic
 from durability.streams.groups import classic_entries, completed
 from durability.topology import validate
 from tests.support.streams import group, member, published, recorded, settled
-from tests.support.topology import document
+from tests.support.topology import document, unread
 
 TABLE = "topic replicas\n orders 1,2"
 
@@ -214,7 +214,7 @@ def test_a_completed_document_is_valid_and_says_why():
     broken = group(member(b"\0\0\0\x0b", b""), name="broken")
     found = completed(document(TABLE, groups=[broken, recorded(), group(thread(9), name="old")]))
     assert [entry["group"] for entry in found["streams"]] == ["broken", "classic-app", "old"]
-    reasons = {entry["path"]: entry["reason"] for entry in found["unreadable"]}
+    reasons = unread(found)
     says = "SubscriptionInfo: 4 bytes at byte 4, where 0 bytes are left (member 1 of 1)"
     assert reasons["/streams/0"] == says
     assert "/streams/2/clients/0/tags" in reasons
