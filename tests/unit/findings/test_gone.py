@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 
 from durability.findings import gone
-from durability.lake import rows
 from durability.lake.tables import BROKERS, PARTITIONS
-from durability.topology import validate
+from tests.support.facts import Facts
 from tests.support.topology import document
 
 DRAWN = document(
@@ -19,20 +17,6 @@ DRAWN = document(
     brokers="1:a 2:b 3:c! 4:c",
     cluster="eu",
 )
-
-
-class Facts:
-    """The facts of one snapshot, as a lake gives them."""
-
-    def __init__(self, drawn: dict):
-        self.tables = rows.build(validate(drawn, "eu.json"), "s", "attempt", provider="self")
-
-    def scan(self, table, where, columns) -> pa.Table:
-        return self.tables[table.name].select(list(columns))
-
-    def parts(self, table, where, columns) -> list[pa.Table]:
-        whole = self.scan(table, where, columns)
-        return [whole.slice(at, 2) for at in range(0, whole.num_rows, 2)]
 
 
 RUN = SimpleNamespace(judged=[SimpleNamespace(attempt_id="attempt", cluster="eu", provider="self")])

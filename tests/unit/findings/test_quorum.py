@@ -6,22 +6,11 @@ import pytest
 
 from durability.findings import quorum
 from durability.findings.quorum import Quorum
-from durability.lake import rows
-from durability.topology import validate
 from tests.support import cases
+from tests.support.facts import Facts
 from tests.support.topology import document
 
 CASES = [case for case in cases.cases(["controller-quorum"]) if case.said.get("quorum") != "none"]
-
-
-class Facts:
-    """The facts of one snapshot, as a lake gives them."""
-
-    def __init__(self, drawn: dict):
-        self.tables = rows.build(validate(drawn, "eu.json"), "s", "attempt", provider="self")
-
-    def scan(self, table, where, columns):
-        return self.tables[table.name].select(list(columns))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
