@@ -13,6 +13,7 @@ hypothesis.settings.load_profile("tests")
 
 pytest_plugins = [
     "tests.support.airflow",
+    "tests.support.browser",
     "tests.support.joined",
     "tests.support.kafka_walk",
     "tests.support.spark",

@@ -6,8 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -64,15 +63,16 @@ def _call(address: str, body: Any = None, method: str = "POST") -> Any:
         return json.load(answer)["value"]
 
 
-@contextmanager
-def browser(profile: Path, size: Sequence[int] = (1280, 900)) -> Iterator[Browser]:
-    """Start Chromium with an empty profile in a folder, and end it. Needs Debian's chromium and chromium-driver."""
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium with an empty profile, for the tests of a module. Needs Debian's chromium and chromium-driver."""
+    profile = tmp_path_factory.mktemp("chromium")
     driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
     if not driver or not chromium:
         pytest.fail("Chromium is needed: on Debian, apt-get install chromium chromium-driver")
     # Chromium's own sandbox refuses to run as root, as CI does. Pages are files that tests wrote.
     flags = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--user-data-dir={profile}")
-    options = {"binary": chromium, "args": [*flags, f"--window-size={size[0]},{size[1]}"]}
+    options = {"binary": chromium, "args": [*flags, "--window-size=1280,900"]}
     service = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         assert service.stdout

@@ -12,7 +12,6 @@ import yaml
 from durability.report.html import facets
 from durability.report.html.rows import QUOTAS
 from tests import ROOT
-from tests.support.browser import browser
 from tests.support.html import SCRIPT
 from tests.support.report_cases import NIGHT, finding, report, snapshot
 
@@ -51,12 +50,6 @@ def page(tmp_path_factory):
         patched.setitem(QUOTAS, "FAIL", (40, 1.0))
         report(rows(), out, snapshots=[snapshot("eu", team="payments"), snapshot("us")])
     return out / "report.html"
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("chromium")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 
 from durability.plan import lose
 from durability.report import whatif
-from tests.support.browser import browser
 from tests.support.failure_costs import Cluster, Partition
 from tests.support.report_cases import finding, snapshot, written
 from tests.unit.report.test_failures_page import entry_of
@@ -48,12 +47,6 @@ def page(tmp_path_factory):
         counters=counters,
     )
     return out / "report.html"
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("chromium")) as started:
-        yield started
 
 
 def opened(chromium, page, width: int):
