@@ -6,9 +6,13 @@ import base64
 import hashlib
 import json
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+from typer.testing import CliRunner
+
+from durability.cli.app import app
 from durability.evidence import keys, verify
 from durability.evidence.write import Attested, Audited, write
 from durability.lake import tables
@@ -45,6 +49,17 @@ CLUSTER = {
         }
     ),
 }
+
+
+def verified(*arguments: object) -> tuple[int, str]:
+    """Exit status and text of `kafka-durability verify`, and of verify.py, which say the same."""
+    given = [str(argument) for argument in arguments]
+    program = CliRunner().invoke(app, ["verify", *given], env={"COLUMNS": "1000"})
+    alone = [sys.executable, "-I", verify.__file__, *given]
+    shipped = subprocess.run(alone, capture_output=True, text=True, cwd="/", timeout=60)
+    said = program.output.removeprefix("error: ")
+    assert (program.exit_code, said) == (shipped.returncode, shipped.stdout + shipped.stderr)
+    return shipped.returncode, shipped.stdout + shipped.stderr
 
 
 def new_key(path: Path, *options: str) -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from typer.testing import CliRunner
 from durability.cli.app import app
 from durability.evidence import keys, verify
 from durability.topology.document import canonical
-from tests.support.evidence import CLUSTER, attest, new_key, rewrite, seal, statement
+from tests.support.evidence import CLUSTER, attest, new_key, rewrite, seal, statement, verified
 from tests.support.report_cases import snapshot
 from tests.support.schemas import unnamed
 
@@ -79,16 +77,6 @@ def findings(out: Path) -> list[dict]:
 def prove(finding: str, evidence: Path, file: Path) -> tuple[int, str]:
     done = CliRunner().invoke(app, ["prove", finding, "--evidence", str(evidence), "--file", str(file)])
     return done.exit_code, done.output
-
-
-def verified(*arguments: object) -> tuple[int, str]:
-    """Exit status and text of `kafka-durability verify`, and of verify.py, which say the same."""
-    given = [str(argument) for argument in arguments]
-    program = CliRunner().invoke(app, ["verify", *given], env={"COLUMNS": "1000"})
-    alone = subprocess.run([sys.executable, "-I", verify.__file__, *given], capture_output=True, text=True, timeout=60)
-    said = alone.stdout + alone.stderr
-    assert (program.exit_code, program.output.removeprefix("error: ")) == (alone.returncode, said)
-    return alone.returncode, said
 
 
 def test_a_finding_is_proven_without_the_others(made, tmp_path):

@@ -16,12 +16,10 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from typer.testing import CliRunner
 
-from durability.cli.app import app
 from durability.evidence import keys, verify
 from tests import ROOT
-from tests.support.evidence import attest, new_key, rewrite, seal, signed_chain, statement
+from tests.support.evidence import attest, new_key, rewrite, seal, signed_chain, statement, verified
 
 SHELL = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "evidence.md").read_text(), re.DOTALL)
 CASES: dict[str, tuple[Callable, str, bool, bool]] = {}
@@ -45,17 +43,6 @@ def out(made, tmp_path) -> Path:
 
 def runs(out: Path) -> list[Path]:
     return sorted((out / "evidence").iterdir())
-
-
-def verified(*arguments: object) -> tuple[int, str]:
-    """Exit status and text of `kafka-durability verify`, and of verify.py, which say the same."""
-    given = [str(argument) for argument in arguments]
-    program = CliRunner().invoke(app, ["verify", *given], env={"COLUMNS": "1000"})
-    alone = [sys.executable, "-I", verify.__file__, *given]
-    shipped = subprocess.run(alone, capture_output=True, text=True, cwd="/", timeout=60)
-    said = program.output.removeprefix("error: ")
-    assert (program.exit_code, said) == (shipped.returncode, shipped.stdout + shipped.stderr)
-    return shipped.returncode, shipped.stdout + shipped.stderr
 
 
 def by_other_programs(folder: Path, public_key: Path) -> tuple[bool, bool]:
