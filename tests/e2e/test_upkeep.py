@@ -34,17 +34,15 @@ def history(lake, monkeypatch):
     return History(lake, monkeypatch, NOW)
 
 
-def upkeep(session, lake, tidied=None, now=NOW, periods=RETENTION):
+def upkeep(session, lake, tidied):
     """One upkeep as if everything in the lake had been committed when it says so; what it decided, and what it said."""
     real = datetime.now(UTC)
-    decided = lake.plan_retention(periods, timedelta(hours=30), now)
+    decided = lake.plan_retention(RETENTION, timedelta(hours=30), NOW)
     decided = replace(
         decided, committed_before=real + DAY, expire_before=real + DAY, orphans_before=real - retention.READ
     )
     said = [r for r in Upkeep(session, decided).remove() if r.dropped or r.rewritten]
-    said += [
-        (t.name, line) for t in tidied or tables.TABLES.values() for line in compaction.maintain(session, t, decided)
-    ]
+    said += [(t.name, line) for t in tidied for line in compaction.maintain(session, t, decided)]
     return decided, said
 
 

@@ -16,7 +16,7 @@ def write(path: Path, clusters: list[tuple[str, str, int]]) -> Path:
     return path
 
 
-def read_all(lake, groups, connect, seconds: float = 300.0) -> list[dict]:
+def read_all(lake, groups, connect) -> list[dict]:
     """Read all groups concurrently, as Airflow does."""
     with ThreadPoolExecutor(len(groups)) as pool:
-        return list(pool.map(lambda group: collect_group(lake, group, connect, seconds=seconds), groups))
+        return list(pool.map(lambda group: collect_group(lake, group, connect, seconds=300.0), groups))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from durability.embedded_kafka import tools
@@ -25,10 +24,10 @@ MAINS = {
 """The tools under the names of Kafka's distribution."""
 
 
-def install(kafka: LocalCluster, folder: Path, names: Iterable[str] = MAINS) -> dict[str, str]:
+def install(kafka: LocalCluster, folder: Path) -> dict[str, str]:
     """Writes the tools of a cluster's release into `folder`; returns the environment of programs that call them."""
-    for name in names:
-        version = kafka.spec.version
-        (folder / name).write_text(tool_jvm.client(version, tools.main_class(version, MAINS[name]), sys.executable))
+    version = kafka.spec.version
+    for name, main in MAINS.items():
+        (folder / name).write_text(tool_jvm.client(version, tools.main_class(version, main), sys.executable))
         (folder / name).chmod(0o755)
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "BOOTSTRAP": kafka.bootstrap}

@@ -64,13 +64,13 @@ def metadata(lake, table=tables.SNAPSHOTS) -> list[Path]:
     return sorted(Path(p.removeprefix("file://")) for p in lake._tables.files.metadata(table))
 
 
-def lose_race(base: Path, name: str) -> Path:
+def lose_race(base: Path) -> Path:
     """The file of a commit on top of `base` that another was quicker than."""
     stated = json.loads(base.read_text())
     entry = {"metadata-file": f"file://{base}", "timestamp-ms": stated["last-updated-ms"]}
     stated["metadata-log"] = [*stated["metadata-log"], entry]
     stated["last-updated-ms"] += 1
-    lost = base.with_name(f"{int(base.name[:5]) + 1:05d}-{name}.metadata.json")
+    lost = base.with_name(f"{int(base.name[:5]) + 1:05d}-ffffffff-lost.metadata.json")
     lost.write_text(json.dumps(stated))
     return lost
 
@@ -79,7 +79,7 @@ def test_a_commit_that_lost_a_race_is_not_taken_for_the_newest(lake):
     for cluster in "abc":
         publish(lake, healthy(cluster=cluster))
     expected = rows(lake)
-    lose_race(metadata(lake)[1], "ffffffff-lost")
+    lose_race(metadata(lake)[1])
     lose_catalog(lake)
     restore.restore(lake.location)
     assert rows(Lake.open(lake.location)) == expected
@@ -88,7 +88,7 @@ def test_a_commit_that_lost_a_race_is_not_taken_for_the_newest(lake):
 def test_where_nobody_can_tell_both_files_are_named_and_nothing_is_registered(lake):
     publish(lake, healthy(cluster="a"))
     *_, base, last = metadata(lake)
-    other = lose_race(base, "ffffffff-lost")
+    other = lose_race(base)
     lose_catalog(lake)
     with pytest.raises(Refused, match=f"{last.name} and {other.name}"):
         restore.restore(lake.location)
@@ -100,7 +100,7 @@ def test_where_nobody_can_tell_both_files_are_named_and_nothing_is_registered(la
 
 def test_a_backup_tells_two_ends_apart(lake):
     publish(lake, healthy(cluster="a"))
-    lose_race(metadata(lake)[-2], "ffffffff-lost")
+    lose_race(metadata(lake)[-2])
     lake.backup(datetime.now(UTC))
     lose_catalog(lake)
     restore.restore(lake.location)
@@ -109,7 +109,7 @@ def test_a_backup_tells_two_ends_apart(lake):
 
 def test_a_backup_cut_short_is_passed_over_for_the_one_before(lake):
     publish(lake, healthy(cluster="a"))
-    lose_race(metadata(lake)[-2], "ffffffff-lost")
+    lose_race(metadata(lake)[-2])
     whole = lake.backup(datetime.now(UTC))
     Path(lake.backup(datetime.now(UTC) + timedelta(seconds=1)).removeprefix("file://")).write_text('{"format": "dur')
     assert not list(Path(whole.removeprefix("file://")).parent.glob("*.partial"))
