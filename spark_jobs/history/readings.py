@@ -133,7 +133,6 @@ def clusters(moments: DataFrame) -> DataFrame:
             F.first("policy").alias("policy"),
             F.coalesce(F.sum(unseen), F.lit(0.0)).alias("unseen"),
             F.max_by("step", F.when(F.col("gap"), F.col("step"))).alias("widest_gap"),
-            F.coalesce(F.max_by("missing", "s"), F.array().cast("array<int>")).alias("missing_now"),
         )
         .join(_restarts(moments), "cluster", "left")
         .withColumns({name: certain(name) for name in ("orderly", "in_turn")})
