@@ -83,13 +83,11 @@ def most_held(layout: Column, replicas: Column, racks: Column) -> Column:
     +---------+---+----+----+
     """
 
-    def held(level: Column, sizes: Column = layout["racks"]) -> Column:
-        return _held(level, sizes)
-
+    sizes = layout["racks"]
     # Fill racks up to `level` - 1 replicas each, as far as possible. Each remaining replica goes to one of the larger racks.
-    level = F.try_element_at(F.filter(F.sequence(F.lit(1), replicas), lambda n: held(n) >= replicas), F.lit(1))
-    fullest = held(level - 1, F.slice(layout["racks"], F.lit(1), racks))
-    return F.when(level.isNotNull(), fullest + F.least(racks, replicas - held(level - 1)))
+    level = _level(replicas, sizes)
+    fullest = _held(level - 1, F.slice(sizes, F.lit(1), racks))
+    return F.when(level.isNotNull(), fullest + F.least(racks, replicas - _held(level - 1, sizes)))
 
 
 def losses(layout: Column) -> Column:
@@ -128,12 +126,17 @@ def losses_if_even(layout: Column, replicas: Column) -> Column:
     +------+----------------+
     """
     sizes = F.array_sort(layout["racks"])
-    level = F.try_element_at(F.filter(F.sequence(F.lit(1), replicas), lambda n: _held(n, sizes) >= replicas), F.lit(1))
+    level = _level(replicas, sizes)
     # The remaining replicas go to the racks with most brokers, which are the last ones.
     first = F.size(sizes) - (replicas - _held(level - 1, sizes))
     held = F.transform(sizes, lambda size, place: F.least(size, level - 1) + F.when(place >= first, 1).otherwise(0))
     laid_out = struct({"size": replicas, "racks": F.sort_array(held, asc=False)})
     return F.when(level.isNotNull(), losses(laid_out))
+
+
+def _level(replicas: Column, sizes: Column) -> Column:
+    """The replicas in the fullest rack after spreading them evenly; NULL if racks of `sizes` brokers don't hold them."""
+    return F.try_element_at(F.filter(F.sequence(F.lit(1), replicas), lambda n: _held(n, sizes) >= replicas), F.lit(1))
 
 
 def _held(level: Column, sizes: Column) -> Column:
