@@ -159,7 +159,7 @@ class LocalCluster:
         """Shuts processes down in order, all at once, and starts them again; returns when every ISR is whole."""
         nodes = list(nodes)
         self._stop(nodes, kill=False)
-        self._restart(nodes)
+        self.restart(nodes)
         self.wait_for_full_isr()
 
     def kill(self, nodes: Iterable[int]) -> None:
@@ -177,19 +177,28 @@ class LocalCluster:
 
     def restart_broker(self, node: int) -> None:
         """Starts a process again, which may be living; returns when it is unfenced."""
-        self._restart([node])
+        self.restart([node])
 
     def restart_rack(self, rack: str) -> None:
         """`restart_broker` for every process of a rack."""
-        self._restart(self.spec.in_rack(rack))
+        self.restart(self.spec.in_rack(rack))
 
     def restart(self, nodes: Iterable[int]) -> None:
         """`restart_broker` for several processes at once, controllers too."""
-        self._restart(nodes)
+        stated = [self._node(node) for node in nodes]
+        for node in stated:
+            process = node.living
+            if process is not None:
+                node.expected_down = True
+                processes.stop(process)
+            self._launch(node)
+        back = {node.id for node in stated} & set(self.spec.brokers)
+        if back:
+            self.wait_for_brokers(back)
 
     def restore(self) -> None:
         """Starts every node that is down; returns when each partition has a leader and all its replicas in sync."""
-        self._restart([node.id for node in self._nodes.values() if not node.living])
+        self.restart([node.id for node in self._nodes.values() if not node.living])
         self.wait_for_full_isr()
 
     # -- waiting ----------------------------------------------------------------------------------------------------
@@ -351,18 +360,6 @@ class LocalCluster:
         for node in nodes:
             if node.process is not None:
                 processes.stop(node.process)
-
-    def _restart(self, ids: Iterable[int]) -> None:
-        nodes = [self._node(i) for i in ids]
-        for node in nodes:
-            process = node.living
-            if process is not None:
-                node.expected_down = True
-                processes.stop(process)
-            self._launch(node)
-        back = {node.id for node in nodes} & set(self.spec.brokers)
-        if back:
-            self.wait_for_brokers(back)
 
     def _node(self, node: int) -> _Node:
         if node not in self._nodes:
