@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from durability.catalogue import SCALAR_CONTROLS, severity_of
+from durability import catalogue
 
 HEALTH = "partition-health"
 _CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
@@ -59,7 +59,7 @@ def _struct(values: dict[str, str]) -> str:
 
 
 def _severity(control: str, category: str | None = None) -> str:
-    return f"'{severity_of(control, category)}'"
+    return f"'{catalogue.CONTROLS[control].severity_of(category)}'"
 
 
 _INFEASIBLE = "'policy:' || tier || ' infeasible'"
@@ -300,7 +300,7 @@ _CHECKS = {
 def checks() -> str:
     """The list `topic_posture.checks`, in the catalogue's order."""
     entries = []
-    for control in filter(_CHECKS.get, SCALAR_CONTROLS):
+    for control in filter(_CHECKS.get, catalogue.SCALAR_CONTROLS):
         outcome, *numbers = _CHECKS[control]
         known = f"{outcome} IN ('PASS', 'FAIL')"
         observed, required = (f"CASE WHEN {known} THEN CAST({number} AS INT) ELSE 0 END" for number in numbers)

@@ -8,7 +8,6 @@ from durability.catalogue.model import (
     Control,
     Requirement,
     requirements,
-    severity_of,
 )
 
 __all__ = [
@@ -19,5 +18,4 @@ __all__ = [
     "Control",
     "Requirement",
     "requirements",
-    "severity_of",
 ]

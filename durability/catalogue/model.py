@@ -199,12 +199,3 @@ def requirements() -> dict[str, Requirement]:
                 )
             found[requirement.key] = requirement
     return found
-
-
-def severity_of(control: str, category: str | None = None) -> str:
-    """The severity of a FAIL of this control and category. KeyError for an id that the catalogue doesn't have.
-
-    >>> severity_of("min-isr-within-replication-factor", "outage")
-    'critical'
-    """
-    return CONTROLS[control].severity_of(category)

@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from durability.catalogue import CONTROLS, severity_of
+from durability.catalogue import CONTROLS
 from durability.embedded_kafka import demo, seed
 from tests import ROOT
 from tests.support.planted import PLANTED
@@ -45,7 +45,7 @@ def test_the_list_speaks_the_catalogues_language() -> None:
             category = "at-min-isr/configuration" if by_configuration else planted.category
             # The worst problem weighs: no replicas span more racks than there are.
             category = "above-replica-racks" if category == "above-known-racks" else category
-            assert planted.severity == severity_of(planted.control, category), planted
+            assert planted.severity == CONTROLS[planted.control].severity_of(category), planted
         if planted.companion:
             assert planted.companion in {p.control for p in PLANTED if p.companion is None}, planted
 
