@@ -12,12 +12,10 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from durability.plan.plan import Plan
-from spark_jobs.assemble import loss_names, loss_outcomes
+from spark_jobs.assemble import loss_names
 from spark_jobs.frames import base, loss_verdicts, partitions, quorum, single_losses, target
 from spark_jobs.frames.columns import certain, struct
 from spark_jobs.frames.loss_bits import BITS, has
-from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_groups, packed_sets
 from spark_jobs.scale import loss_patterns as patterns
 from spark_jobs.scale.compiled import compiled
@@ -384,11 +382,3 @@ def _by_itself(rows: DataFrame) -> DataFrame:
     """Rows of partitions as `partitions.facts` reads them, each of which represents itself."""
     none = {"partition_group": F.lit(None).cast("int"), "unchanged_reassignment": F.lit(False)}
     return rows.withColumns({"ids": F.array("partition"), "leaders": F.array("leader"), **none})
-
-
-def of_plan(read: Reader, plan: Plan) -> Losses:
-    """The losses of a plan's snapshots, without an evaluation."""
-    attempts = [str(s.attempt_id) for s in plan.judged]
-    topics, clusters = loss_outcomes.facts_of(read, plan)
-    rows = read("partitions").where(F.col("attempt_id").isin(attempts))
-    return Losses(rows, topics, clusters, lambda frame: frame.localCheckpoint())

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import pytest
 
-from spark_jobs.assemble import failure_costs
-from spark_jobs.assemble.failure_costs import IN_SETS
+from spark_jobs.assemble import loss_outcomes
+from spark_jobs.assemble.failure_costs import IN_SETS, Losses
 from spark_jobs.frames.loss_bits import BITS
 from tests.support.losses import lake_of
 from tests.support.played_losses import drawn
@@ -65,8 +65,9 @@ DRAWN = [
 def losses(spark):
     """By cluster, the rows of costs, sets and distances."""
     documents = [*(cluster.document for cluster in CLUSTERS.values()), *DRAWN]
-    of_plan = failure_costs.of_plan(*lake_of(spark, documents))
-    tables = {"costs": of_plan.costs(), "sets": of_plan.sets(), "distances": of_plan.distances()}
+    read, plan = lake_of(spark, documents)
+    made = Losses(read("partitions"), *loss_outcomes.facts_of(read, plan), lambda frame: frame.localCheckpoint())
+    tables = {"costs": made.costs(), "sets": made.sets(), "distances": made.distances()}
     found = {d["cluster"]["id"]: {name: [] for name in tables} for d in documents}
     for name, frame in tables.items():
         for row in frame.collect():
