@@ -89,9 +89,12 @@ class Files:
 
     def metadata(self, table: Table) -> list[str]:
         """The addresses of the metadata files in a table's folder, by name."""
-        folder = f"{self.folder(table)}/metadata"
+        return self.named(f"{self.folder(table)}/metadata", ".metadata.json")
+
+    def named(self, folder: str, ending: str) -> list[str]:
+        """The addresses of the files directly in a folder whose names end like that, by name."""
         names = sorted(entry.base_name for entry in self.listed(folder))
-        return [f"{folder}/{name}" for name in names if name.endswith(".metadata.json")]
+        return [f"{folder}/{name}" for name in names if name.endswith(ending)]
 
     def listed(self, folder: str) -> list[fs.FileInfo]:
         """The files directly in a folder. Empty if the folder doesn't exist."""

@@ -170,9 +170,7 @@ def _last_backup(files: Files) -> tuple[dict[str, str], int]:
 
 
 def _backups(files: Files) -> list[str]:
-    folder = f"{files.warehouse}/{FOLDER}"
-    names = sorted(entry.base_name for entry in files.listed(folder))
-    return [f"{folder}/{name}" for name in names if name.endswith("Z.json")]
+    return files.named(f"{files.warehouse}/{FOLDER}", "Z.json")
 
 
 def _name(address: str) -> str:
