@@ -6,13 +6,12 @@ brokers that replicas leave. So the script sets the throttle on the new replicas
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from durability.catalogue.listing import listed, with_noun
-from durability.remedies import throttles
+from durability.remedies import plans, throttles
 from durability.remedies.cluster import ClusterFacts, Gone
 from durability.remedies.commands import TOPICS, UP, Config, Reassign, Unregister, lines, none_running
 from durability.remedies.plans import Placement, folder
@@ -69,9 +68,8 @@ def _fullest(placement: Placement, replicas: Sequence[int]) -> list[int]:
 
 
 def written(gone: Gone) -> str:
-    """The plan as JSON text in the format of kafka-reassign-partitions, version 1."""
-    rows = [{"topic": topic, "partition": p, "replicas": list(replicas)} for topic, p, replicas in gone.moves]
-    return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
+    """The plan as `plans.written` writes it."""
+    return plans.written(gone.moves)
 
 
 def advice(gone: Gone) -> str:

@@ -200,9 +200,9 @@ class Placement:
         return min(order, key=order.__getitem__, default=None)
 
 
-def written(topic: str, partitions: Iterable[tuple[int, Sequence[int]]]) -> str:
-    """A plan as JSON text in the format of kafka-reassign-partitions, version 1."""
-    rows = [{"topic": topic, "partition": p, "replicas": list(replicas)} for p, replicas in partitions]
+def written(moves: Iterable[tuple[str, int, Sequence[int]]]) -> str:
+    """Moves as JSON text in the format of kafka-reassign-partitions, version 1. moves: topic, partition and new replicas."""
+    rows = [{"topic": topic, "partition": p, "replicas": list(replicas)} for topic, p, replicas in moves]
     return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
 
 

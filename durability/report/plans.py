@@ -30,7 +30,7 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
     for made in found.made:
         file = f"{folder(made.cluster)}/{made.topic}.json"
         plans.append({"cluster": made.cluster, "topic": made.topic, "file": file, **made.not_before})
-        texts[out / FOLDER / file] = written(made.topic, made.moves)
+        texts[out / FOLDER / file] = written((made.topic, *move) for move in made.moves)
     without = [{"cluster": cluster, "topic": topic, "why": why} for (cluster, topic), why in found.without.items()]
     of_gone = replace(plan, snapshots=[part for part in plan.snapshots if part.cluster in found.gone])
     facts = facts_of_clusters(lake, of_gone, found) if found.gone else {}
@@ -88,4 +88,4 @@ def _is_plan(file: Path) -> bool:
         moves = json.loads(file.read_text(encoding="utf-8"))["partitions"]
         return {move["topic"] for move in moves} == {file.stem}
     except (ValueError, KeyError, TypeError):
-        return written(file.stem, ()).encode().startswith(file.read_bytes()[:14])
+        return written(()).encode().startswith(file.read_bytes()[:14])

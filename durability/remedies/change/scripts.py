@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from durability.remedies import safety, throttles
+from durability.remedies import plans, safety, throttles
 from durability.remedies.change import guards
 from durability.remedies.change.assemble import UNCAPPED, WITHOUT_EFFECT
 from durability.remedies.change.model import Move, Setting, Step
@@ -33,11 +33,8 @@ TO_UNDO = {
 
 
 def reassignment(moves: Iterable[Move], *, back: bool = False) -> str:
-    """Moves in the format of kafka-reassign-partitions, version 1. back: to the replicas before them."""
-    rows = [
-        {"topic": m.topic, "partition": m.partition, "replicas": list(m.before if back else m.after)} for m in moves
-    ]
-    return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
+    """Moves as `plans.written` writes them. back: to the replicas before them."""
+    return plans.written((m.topic, m.partition, m.before if back else m.after) for m in moves)
 
 
 def elections(step: Step) -> str:

@@ -74,7 +74,7 @@ def folder(tmp_path_factory) -> Path:
     """A folder with a plan."""
     folder = tmp_path_factory.mktemp("tools")
     (folder / "plans" / "c").mkdir(parents=True)
-    (folder / "plans" / "c" / "t.json").write_text(written("t", [(0, [1, 2])]))
+    (folder / "plans" / "c" / "t.json").write_text(written([("t", 0, [1, 2])]))
     (folder / "elect.json").write_text('{"partitions": [{"topic": "t", "partition": 1}]}')
     return folder
 

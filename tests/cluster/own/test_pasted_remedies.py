@@ -141,7 +141,7 @@ class Clinic:
         for made in reassignments.make(self.judge, self.judge.plan).made:
             file = self.shell.out / plans.FOLDER / plans.folder(made.cluster) / f"{made.topic}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(plans.written(made.topic, made.moves))
+            file.write_text(plans.written((made.topic, *move) for move in made.moves))
         failed = [f for f in found if f["outcome"] == "FAIL"]
         return sorted(failed, key=lambda f: (SEVERITIES.index(f["severity"]), f["control"], f["resource"]))
 
