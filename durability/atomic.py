@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -92,11 +92,11 @@ def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
         _replace_together(paths, folder, temporary)
 
 
-def write_whole(path: Path, text: str, temporary: Path) -> None:
-    """Replace `path` atomically by a UTF-8 text file. temporary: a folder of `unfinished`."""
+def write_whole(path: Path, pieces: Iterable[str], temporary: Path) -> None:
+    """Replace `path` atomically by a UTF-8 text file. pieces: its text. temporary: a folder of `unfinished`."""
     partial = temporary / "partial"
     with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
+        file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -116,7 +116,7 @@ def _replace(
 
 
 def _note(folder: Path, files: Mapping[str, set[str]], temporary: Path) -> None:
-    write_whole(folder / WRITTEN, json.dumps({suite: sorted(names) for suite, names in files.items()}), temporary)
+    write_whole(folder / WRITTEN, [json.dumps({suite: sorted(names) for suite, names in files.items()})], temporary)
 
 
 def _written_before(folder: Path) -> dict[str, set[str]]:

@@ -39,7 +39,7 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
     with unfinished(out) as temporary:
         # Write the index first: the next run removes the files that it lists, even if this run is killed now.
         for path, text in {out / FOLDER / INDEX: index, **texts}.items():
-            write_whole(path, text, temporary)
+            write_whole(path, [text], temporary)
     return out / FOLDER
 
 

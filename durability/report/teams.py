@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from durability.atomic import unfinished
+from durability.atomic import unfinished, write_whole
 from durability.plan.plan import Plan
 from durability.report.data.teams import FOLDER, INDEX, may_have
 from durability.report.html import team as page
@@ -43,9 +42,9 @@ class TeamPages:
                 for team, found in self._found.items():
                     own = may_have(team, plan)
                     snapshots = [snapshot for snapshot in run["snapshots"] if snapshot["cluster"] in own]
-                    _replace(folder / self.pages[team], page.render(run, found, snapshots), temporary)
+                    write_whole(folder / self.pages[team], page.render(run, found, snapshots), temporary)
                 # The list comes last. It names no page that isn't there.
-                _replace(folder / INDEX, page.render_index(run, facets.teams()), temporary)
+                write_whole(folder / INDEX, page.render_index(run, facets.teams()), temporary)
         _remove_others(folder, {INDEX, *self.pages.values()} if self.pages else set())
         return folder if self.pages else None
 
@@ -53,15 +52,6 @@ class TeamPages:
 def files(folder: Path) -> list[Path]:
     """The pages in a folder that `TeamPages.write` wrote, and the list."""
     return sorted(path for path in folder.glob("*.html") if path.is_file() and _is_ours(path))
-
-
-def _replace(path: Path, pieces: Iterable[str], temporary: Path) -> None:
-    partial = temporary / "page"
-    with partial.open("w", encoding="utf-8") as file:
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:
