@@ -21,7 +21,7 @@ from typing import Any
 from durability.apply.cluster import Replicas
 from durability.apply.partitions import Place, place
 from durability.apply.record import REASSIGN, SET_CONFIG, Row
-from durability.catalogue.listing import listed
+from durability.catalogue.listing import with_noun
 from durability.lake.change_table import DONE, INTENDED
 from durability.remedies.plans import Placement
 from durability.topology import observers
@@ -292,13 +292,13 @@ def waits_for(value: Value, partitions: Partitions, own: Mapping[str, str], fact
             return f"partition {number} has eligible leader replicas outside its ISR, or that is unknown"
         few = value.in_force is None or len(partition.isr) < min(value.in_force, len(partition.replicas))
         if missing and (few or any(facts.lost(b) for b in missing)):
-            return f"partition {number}: {_brokers(missing)} out of sync"
+            return f"partition {number}: {with_noun(missing, 'broker')} out of sync"
     return None
 
 
 def _down(value: Value, facts: Facts) -> str | None:
     down = sorted(set(value.was) - facts.live)
-    return f"{_brokers(down)} down" if down else None
+    return f"{with_noun(down, 'broker')} down" if down else None
 
 
 def _not_movable(value: Value, partition: Replicas, own: Mapping[str, str]) -> str | None:
@@ -323,10 +323,6 @@ def _not_movable(value: Value, partition: Replicas, own: Mapping[str, str]) -> s
 def needs_help(why: str) -> bool:
     """Does a wait never end by itself? why: as of `waits_for`."""
     return BY_HAND in why
-
-
-def _brokers(ids: Sequence[int]) -> str:
-    return listed(ids, "broker " if len(ids) == 1 else "brokers ")
 
 
 # As rows of `changes`, in the form of `durability.apply.record`. `becomes` has an entry for each value that was set.
