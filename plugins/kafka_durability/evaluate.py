@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from durability.steps.evaluate import SparkEvaluation, plan_evaluation
@@ -13,11 +14,28 @@ from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import artifacts_of, holding, reported, run_of
 
 if TYPE_CHECKING:
+    from durability.lake import Lake
     from durability.plan import Plan
 
 
-class EvaluateOperator(SparkJob):
-    """Builds the run's plan and submits `spark_jobs/evaluate.py` with it, or passes it to a prestarted session.
+class EvaluateJob(SparkJob):
+    """Submits `spark_jobs/evaluate.py` for a plan of an evaluation."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(job="evaluate.py", **kwargs)
+
+    def evaluate(self, context: Mapping[str, Any], lake: Lake, plan: Plan, *, here: bool = False) -> None:
+        self.submit(
+            lake,
+            plan.partitions,
+            lambda folder: ["--plan", str(plan.write(folder / "plan.json"))],
+            context,
+            here=here,
+        )
+
+
+class EvaluateOperator(EvaluateJob):
+    """Builds the run's plan and submits the job with it, or passes it to a prestarted session.
 
     Each try writes results under a new `result_id`, so results of a cleared task aren't mixed with earlier ones. Returns a
     reference to the plan (`durability.plan.Plan`).
@@ -26,7 +44,7 @@ class EvaluateOperator(SparkJob):
     template_fields = (*SparkJob.template_fields, "published")
 
     def __init__(self, *, published: Any, kind: str, alone: bool = False, **kwargs: Any):
-        super().__init__(job="evaluate.py", **kwargs)
+        super().__init__(**kwargs)
         self.published, self.kind, self.alone = published, kind, alone
         self._evaluation: SparkEvaluation | None = None
 
@@ -36,12 +54,7 @@ class EvaluateOperator(SparkJob):
             if self.alone:
                 stack.enter_context(holding(settings.lake, context))
             plan = self.plan(settings, context)
-            self._evaluation = SparkEvaluation(
-                lambda lake, plan: self.submit(
-                    lake, plan.partitions, lambda folder: ["--plan", str(plan.write(folder / "plan.json"))], context
-                ),
-                self.log.info,
-            )
+            self._evaluation = SparkEvaluation(partial(self.evaluate, context), self.log.info)
             self._evaluation.run(settings.open_lake(), plan, summary)
             name = f"plan-{context['ti'].try_number}"
             return {"plan": artifacts_of(settings, context).put(name, plan.to_json())}

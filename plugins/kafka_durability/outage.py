@@ -17,8 +17,9 @@ from durability.steps import outage
 from durability.steps.outage import Ids, Work
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
+from kafka_durability.evaluate import EvaluateJob
 from kafka_durability.left import allows, connect
-from kafka_durability.remediate import OF, ApproveOperator, EvaluateJob, approval
+from kafka_durability.remediate import OF, ApproveOperator, approval
 from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import Step, reported, run_of
 

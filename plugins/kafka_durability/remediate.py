@@ -17,6 +17,7 @@ from durability.runtime.folders import OwnedFolder
 from durability.steps import remediate, verified
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
+from kafka_durability.evaluate import EvaluateJob
 from kafka_durability.left import allows, connect
 from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import Step, reported, run_of
@@ -31,22 +32,6 @@ OF = "of"
 """What an approval is for: a plan's SHA-256, or the result of an assessment. A cleared task may have made another one."""
 GIVEN_UP = "given_up_changes"
 """What an approval gives up, as the approver saw it: `recorded.change_names`."""
-
-
-class EvaluateJob(SparkJob):
-    """Submits `spark_jobs/evaluate.py` for a plan of an evaluation."""
-
-    def __init__(self, **kwargs: Any):
-        super().__init__(job="evaluate.py", **kwargs)
-
-    def evaluate(self, context: Mapping[str, Any], lake: Lake, plan: Plan, *, here: bool = False) -> None:
-        self.submit(
-            lake,
-            plan.partitions,
-            lambda folder: ["--plan", str(plan.write(folder / "plan.json"))],
-            context,
-            here=here,
-        )
 
 
 class MakePlanOperator(EvaluateJob):
