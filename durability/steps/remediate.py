@@ -268,11 +268,18 @@ def counts(outcome: Outcome) -> str:
 def restore(application: Application, connect: Connect, allows: Allows) -> list[str]:
     """Takes back what the application left: moves in flight, values on the way and throttles.
 
-    Returns what stays, in sentences.
+    Returns what stays, in sentences. Refused if the lake isn't the one that the plan was made from. Another one doesn't know what
+    was changed.
     """
     from durability.apply import run
     from durability.apply.kafka import connected
 
-    found = changeable(application.settings, application.planned["cluster"], allows)
+    name, lake = application.planned["cluster"], application.settings.lake
+    found, changes = changeable(application.settings, name, allows), application.changes()
+    if not changes.state() and not changes.lake.snapshots(name):
+        raise Refused(
+            f"the lake {lake} has no snapshot of {name}, so it isn't the one that the plan was made from, or its folder isn't"
+            " mounted. Bring it back, and clear the task restore"
+        )
     with connected(str(found["name"]), connect(str(found["connection"]))) as cluster:
-        return run.restore(cluster, application.changes())
+        return run.restore(cluster, changes)

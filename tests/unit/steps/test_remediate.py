@@ -70,6 +70,16 @@ def test_what_may_not_be_applied_is_refused_before_anything_is_read(settings):
     remediate.check(settings, PARAMS | {"apply": True, "throttle": 1, "cluster": CLUSTER}, allowed)
 
 
+def test_nothing_counts_as_taken_back_by_a_lake_that_does_not_know_the_cluster(settings, connected):
+    """The folder of a local lake may be missing while an application left throttles and moves."""
+    application = remediate.Application(settings, {"cluster": CLUSTER, "plan": "p1"}, "run", ANNA)
+    with pytest.raises(
+        Refused, match="has no snapshot of eu payments, so it isn't the one that the plan was made from"
+    ):
+        remediate.restore(application, dict, allowed)
+    assert connected == []
+
+
 def test_a_plan_is_found_by_its_id_also_when_a_later_one_moved_it_aside(settings):
     out = settings.out
     place = change.write(made("p-1"), FACTS, out)
