@@ -348,7 +348,7 @@ def test_a_topic_that_could_not_be_read_makes_its_cluster_unknown(found):
 def test_an_unknown_verdict_advises_no_change(found):
     unknown = [f for f in pick(found, outcome="UNKNOWN") if f["resource_type"] == "topic"]
     assert {f["remediation"] for f in unknown} == {
-        "Let the auditor read what is listed as unreadable, then audit again"
+        "Let the auditor read what is listed as unreadable, or do what its reason says. Then audit again"
     }
     assert {f["severity"] for f in unknown} == {None}
 
