@@ -74,13 +74,14 @@ def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose, unknown_quorum:
     after = _quorum_after(lose)
     nothing = not any(ids for of in lose.values() for ids in of.values())
     before = F.lit(False) if nothing else F.coalesce(quorum.before(), F.lit(unknown_quorum))
+    kept = F.coalesce(after["kept"], F.lit(unknown_quorum))
     of_clusters = clusters.select(
         "cluster",
         _lost(lose)["brokers"].alias("lost"),
         after.alias("quorum"),
         before.alias("quorum_before"),
-        F.coalesce(after["kept"], F.lit(unknown_quorum)).alias("quorum_kept"),
-        F.coalesce(quorum.kept_if_up(_nodes(lose)), F.lit(unknown_quorum)).alias("quorum_kept_if_up"),
+        kept.alias("quorum_kept"),
+        (quorum.kept_once_up(_nodes(lose)) | kept).alias("quorum_kept_if_up"),
     )
     with_loss = losses.before(base.join(F.broadcast(of_clusters), "cluster")).localCheckpoint()
     answered = loss_views.in_views(with_loss, KEY).withColumn("structural", loss_views.structural_answer())

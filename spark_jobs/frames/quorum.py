@@ -70,18 +70,17 @@ def left(lost: Column) -> Column:
     )
 
 
-def kept_if_up(lost: Column) -> Column:
-    """`kept` of `left`, if all brokers were up before the loss, and so the voters that run with them."""
+def kept_once_up(lost: Column) -> Column:
+    """Do voters that run with brokers that are down give the controllers a majority after the loss, once they are up?
+
+    Never NULL; False if there are no such voters.
+    """
     down = F.filter("brokers", lambda b: certain(~b["live"]))["broker"]
-    only_down = F.filter(
-        "voters",
-        lambda v: ~F.array_contains(lost, v["controller"]) & v["missing"] & F.array_contains(down, v["controller"]),
-    )
-    others = F.filter("voters", lambda v: ~F.array_contains(lost, v["controller"]) & ~v["missing"])
-    there = F.size(only_down) + F.size(F.filter(others, _is_there))
-    needed, quorum = majority(F.size("voters")), left(lost)["kept"]
-    enough = certain(F.col("quorum_mode") == "kraft") & (F.size("voters") > 0) & (there >= needed)
-    return F.when((F.size(only_down) > 0) & enough, True).otherwise(quorum)
+    left = F.filter("voters", lambda v: ~F.array_contains(lost, v["controller"]))
+    back = F.filter(left, lambda v: v["missing"] & F.array_contains(down, v["controller"]))
+    there = F.filter(left, lambda v: ~v["missing"] & _is_there(v))
+    enough = F.size(back) + F.size(there) >= majority(F.size("voters"))
+    return certain((F.col("quorum_mode") == "kraft") & (F.size(back) > 0) & enough)
 
 
 def _is_there(voter: Column) -> Column:

@@ -106,8 +106,8 @@ def _coded(broker: Column) -> Column:
 
 
 def _quorum_code(lost: Column) -> Column:
-    kept, if_up = quorum.left(lost)["kept"], certain(quorum.kept_if_up(lost))
-    return F.when(kept, KEPT).when(~kept, F.when(if_up, LOST_NOW).otherwise(LOST)).otherwise(UNSURE)
+    kept = quorum.left(lost)["kept"]
+    return F.when(kept, KEPT).when(~kept, F.when(quorum.kept_once_up(lost), LOST_NOW).otherwise(LOST)).otherwise(UNSURE)
 
 
 def _unplaced_controller(controller: Column) -> Column:
