@@ -64,21 +64,30 @@ def up(document: Document) -> set[int]:
     return {b["id"] for b in read if b.get("live") is True and not b.get("fenced")}
 
 
+OWN = "broker-dynamic"
+"""The source of a node's own dynamic value, which a cluster-wide one doesn't replace."""
+
+
 def configure(document: Document, command: Config) -> None:
     """Changes settings in the document itself."""
     if command.entity == "topics":
         assert command.name is not None, "a topic's settings have its name"
         set_on(_topic(document, command.name), command.values)
         return
-    nodes = [*document["brokers"], *document["cluster"].get("controllers", ())]
-    for node in nodes:
-        if command.name is None or str(node["id"]) == command.name:
-            _set(node, command, "cluster-default" if command.name is None else "broker-dynamic")
-    if command.name is None:
-        for topic in document["topics"]:
-            inherited = {k for k, source in (topic.get("config_sources") or {}).items() if source != "topic"}
-            if shown := tuple((key, value) for key, value in command.values if key in inherited):
-                _set(topic, replace(command, values=shown), "cluster-default")
+    for node in (*document["brokers"], *document["cluster"].get("controllers", ())):
+        if str(node["id"]) == command.name:
+            _set(node, command, OWN)
+        elif command.name is None:
+            sources = node.get("config_sources") or {}
+            values = tuple(pair for pair in command.values if sources.get(pair[0]) != OWN)
+            _set(node, replace(command, values=values), "cluster-default")
+    # A broker answers for a topic with the value that it inherits. A broker's own is taken for that of the broker changed.
+    of_cluster = (("cluster-default", "broker", "default"), "cluster-default")
+    replaced, source = of_cluster if command.name is None else ((OWN,), OWN)
+    for topic in document["topics"]:
+        sources = topic.get("config_sources") or {}
+        if shown := tuple(pair for pair in command.values if sources.get(pair[0]) in replaced):
+            _set(topic, replace(command, values=shown), source)
 
 
 def set_on(topic: Document, values: Sequence[tuple[str, str | None]]) -> None:
