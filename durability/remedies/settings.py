@@ -90,10 +90,10 @@ def defaults(finding: Finding) -> Remedy:
 def _same_values(finding: Finding, named: bool) -> str:
     """What makes brokers and controllers agree. named: do sentences before it name a restart?"""
     evidence, facts = finding["evidence"], facts_of(finding)
-    dynamic = evidence.get("own_values") or ()
+    dynamic = evidence.get("differing_brokers") or ()
     if dynamic and not any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections")):
         who = with_noun(dynamic, "broker")
-        return f"Delete the dynamic {MIN_ISR} of {who}, or set the same value on all brokers"
+        return f"Delete the dynamic {MIN_ISR} of {who}, which overrides the value that the others have"
     same = f"Set the same values on all brokers{' and controllers' if _controllers(facts) else ''}"
     # Providers restart brokers themselves.
     files = not named and providers.refusal(facts.provider, providers.FILES) is None

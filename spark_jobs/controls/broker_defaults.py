@@ -26,15 +26,15 @@ def _recorded() -> Column:
     return certain("elr_on") & ~certain(stated)
 
 
-def _values(field: str, brokers_too: bool = True) -> Column:
-    """The distinct values of live brokers and of the controllers that could be read."""
+def _values(field: str, brokers: Column | None) -> Column:
+    """The distinct values of these brokers and of the controllers that could be read."""
     read = F.filter("controllers", lambda c: c["configs_known"])
     if field == "min_isr":
         # With ELR on, a controller's static value becomes the cluster-wide one, or Kafka's default if its file states none.
         # Otherwise a controller without a value changes nothing. Nor does it if brokers have read a cluster-wide value.
         recorded = _recorded()
         read = F.filter(read, lambda c: c["min_isr_stated"] | recorded)
-    values = F.concat(live_brokers()[field], read[field]) if brokers_too else read[field]
+    values = read[field] if brokers is None else F.concat(brokers[field], read[field])
     return F.array_sort(F.array_distinct(F.array_compact(values)))
 
 
@@ -53,8 +53,8 @@ class _Defaults:
     """The defaults of a cluster's brokers and controllers, compared with what is required."""
 
     def __init__(self, required: _Required) -> None:
-        self.replication_factors, self.min_isrs = _values("default_rf"), _values("min_isr")
-        self.uncleans = _values("unclean", brokers_too=False)
+        self.replication_factors, self.min_isrs = (_values(name, live_brokers()) for name in ("default_rf", "min_isr"))
+        self.uncleans = _values("unclean", None)
         self.auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
         self.few_replicas = F.array_min(self.replication_factors) < required.replication_factor
         self.too_many_replicas = certain(F.array_max(self.replication_factors) > required.most_replication_factor)
@@ -118,11 +118,16 @@ def _min_isr_evidence(required: _Required) -> dict[str, Column]:
     def overrides(broker: Column) -> Column:
         return certain(broker["min_isr_source"] == "broker-dynamic")
 
+    # If the others agree, those with another value of their own are why the brokers don't.
+    others = _values("min_isr", F.filter(live_brokers(), lambda b: ~overrides(b)))
+    common = F.when((F.size(others) == 1) & (F.element_at(others, 1) >= required.min_isr), F.element_at(others, 1))
     weak_broker = F.exists(live_brokers(), lambda b: ~overrides(b) & weak(b))
     weak_controller = F.exists("controllers", lambda c: weak(c) & certain(c["min_isr_stated"]))
     return {
         "overriding_brokers": F.filter(live_brokers(), lambda b: overrides(b) & weak(b))["broker"],
-        "own_values": F.filter(live_brokers(), lambda b: overrides(b) & ~weak(b))["broker"],
+        "differing_brokers": F.filter(live_brokers(), lambda b: overrides(b) & certain(b["min_isr"] > common))[
+            "broker"
+        ],
         "weak_elsewhere": weak_broker | weak_controller,
     }
 
