@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from durability.lake.conditions import captured_within
 from durability.lake.tables import FINDINGS
@@ -22,7 +24,9 @@ from durability.policy.inventory import INVENTORY
 from durability.report.words import SEVERITIES
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
+CHANGED = ("new", "resolved")
 COVERAGE = "inventory-coverage"
+CHANGE_KEYS = ("result_id", "cluster", "control", "outcome", "severity", "previous_severity", "change", "why")
 Row = Mapping[str, Any]
 
 
@@ -132,13 +136,15 @@ def open_after(lake: Any, runs: Sequence[Row]) -> Open:
 
 
 def changes(lake: Any, runs: Sequence[Row]) -> Changes:
-    """What these runs opened and closed."""
+    """What these runs opened and closed. runs: oldest first."""
     found = Changes()
     counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    keys = ("result_id", "cluster", "control", "outcome", "severity", "previous_severity", "change", "why")
-    for row in grouped(lake, runs, is_in("change", ("new", "resolved")), keys):
-        number = row["count_all"]
-        counted[row["result_id"]][row["change"]] += number
+    numbers: Counter[tuple[str | None, ...]] = Counter()
+    for row in grouped(lake, runs, is_in("change", CHANGED), CHANGE_KEYS):
+        counted[row["result_id"]][row["change"]] += row["count_all"]
+        numbers[tuple(row[key] for key in CHANGE_KEYS)] += row["count_all"]
+    for key, number in (numbers - _repeated(lake, runs)).items():
+        row = dict(zip(CHANGE_KEYS, key, strict=True))
         if row["change"] == "new":
             found.opened[row["cluster"], row["control"], row["outcome"], row["severity"]] += number
         else:
@@ -150,6 +156,41 @@ def changes(lake: Any, runs: Sequence[Row]) -> Changes:
         names = ("new", "resolved")
         if stated is None or any(stated.get(name, 0) != counted[run["result_id"]][name] for name in names):
             found.lost.add(run["run_id"])
+    return found
+
+
+def _repeated(lake: Any, runs: Sequence[Row]) -> Counter[tuple[str | None, ...]]:
+    """Changes that the run before had found already, by CHANGE_KEYS.
+
+    A run is compared with the newest one of its time in the lake. If a clock jumped back, or documents were audited out of order,
+    two runs are compared with the same one. Both then open or close the same findings.
+    """
+    parts = list(_rows_of(lake, runs, is_in("change", CHANGED), ("id", *CHANGE_KEYS)))
+    if not parts:
+        return Counter()
+    table = pa.concat_tables(parts)
+    finding = pc.binary_join_element_wise(table["cluster"], table["id"], "\n")
+    changes = pc.value_counts(pc.binary_join_element_wise(finding, table["change"], "\n"))
+    often = changes.filter(pc.greater(changes.field("counts"), 1)).field("values")
+    several = pa.array({text.rpartition("\n")[0] for text in often.to_pylist()}, pa.string())
+    rows = table.filter(pc.is_in(finding, several)).to_pylist()
+    place = {run["result_id"]: number for number, run in enumerate(runs)}
+    evaluated = {run["result_id"]: {part["cluster"] for part in run["snapshots"] or ()} for run in runs}
+    found: Counter[tuple[str | None, ...]] = Counter()
+    ordered = sorted(rows, key=lambda row: (row["cluster"], row["id"], place[row["result_id"]]))
+    for earlier, later in pairwise(ordered):
+        if any(earlier[name] != later[name] for name in ("cluster", "id", "change")):
+            continue
+        between = runs[place[earlier["result_id"]] + 1 : place[later["result_id"]]]
+        if later["change"] == "new":
+            # An unknown verdict that passes later leaves no row, and may be new again. Of inventories, any run may say that.
+            again = later["control"] != COVERAGE and not any(
+                later["cluster"] in evaluated[run["result_id"]] for run in between
+            )
+        else:
+            again = earlier["outcome"] not in LISTED  # a waived one stays listed
+        if again:
+            found[tuple(later[key] for key in CHANGE_KEYS)] += 1
     return found
 
 
@@ -281,16 +322,20 @@ def grouped(
     aggregations: Sequence[tuple[str, str]] = (),
 ) -> Iterable[dict[str, Any]]:
     """Rows of `findings` of these runs, counted by `keys` (`count_all`), file by file."""
+    columns = (*keys, *(name for name, _ in aggregations))
+    for part in _rows_of(lake, runs, where, columns):
+        yield from _count(part, keys, aggregations)
+
+
+def _rows_of(lake: Any, runs: Iterable[Row], where: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Rows of `findings` of these runs, file by file."""
     from pyiceberg.expressions import And, In
 
     runs = list(runs)
     moments = [part["captured_at"] for run in runs for part in run["snapshots"] or () if part["captured_at"]]
-    if not moments:
-        return
-    condition = And(captured_within(moments), In("result_id", [run["result_id"] for run in runs]), where)
-    columns = (*keys, *(name for name, _ in aggregations))
-    for part in lake.parts(FINDINGS, condition, columns):
-        yield from _count(part, keys, aggregations)
+    if moments:
+        condition = And(captured_within(moments), In("result_id", [run["result_id"] for run in runs]), where)
+        yield from lake.parts(FINDINGS, condition, columns)
 
 
 def _count(part: pa.Table, keys: Sequence[str], aggregations: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -112,6 +112,24 @@ def test_a_cluster_whose_last_snapshot_is_before_the_period_is_a_gap_of_the_whol
     assert {gap["reason"] for gap in gone["gaps"]} == {"no snapshot", "no run that night"}
 
 
+def test_a_clock_that_jumped_back_opens_and_closes_no_finding_twice(lake):
+    """The night of the 4th is audited last: it is compared with the 2nd, like the 6th before it."""
+    made = Nights(lake)
+    gone = {"change": "resolved", "outcome": "PASS", "severity": None, "previous_severity": "critical", "why": "fixed"}
+    waived = {"change": "resolved", "outcome": "EXEMPT", "severity": "critical", "why": "waived", "waiver": 0}
+    blind = {"id": "u", "outcome": "UNKNOWN", "severity": None}
+    made.run(1, [made.snapshot("eu", 1)], [{"id": "a"}, {"id": "w"}, blind])
+    made.run(2, [made.snapshot("eu", 2)], [{"id": "a", "change": "persisting"}, {"id": "w", **waived}])  # u passes
+    late = [{"id": "a", **gone}, {"id": "b"}, {"id": "w", "change": "persisting"}, blind]
+    made.run(6, [made.snapshot("eu", 6)], late)
+    made.run(4, [made.snapshot("eu", 4)], [{"id": "a", **gone}, {"id": "b"}, {"id": "w", "change": "persisting"}])
+    made.run(8, [made.snapshot("eu", 8)], [{"id": "a"}, {"id": "b", "change": "persisting"}, {"id": "w", **gone}])
+    found = evidence.document(made.write(), OCTOBER, None, NOW)["exceptions"]
+    # Opened: a, w, b, and a again. Closed: a once. w was waived, then failed again, then was fixed.
+    assert (found["opened"], found["closed"], found["open_at_end"]) == (4, {"fixed": 2, "waived": 1}, 2)
+    assert [(row["opened"], row["open_at_end"]) for row in found["unknown"]] == [(2, 0)]
+
+
 def test_policies_in_force_and_their_change(october):
     policies = evidence.document(october, OCTOBER, None, NOW)["policies"]
     assert [(p["sha256"], p["first_night"][-2:], p["last_night"][-2:], p["runs"]) for p in policies["in_force"]] == [
