@@ -226,6 +226,8 @@ class _History:
                     if judged["status"] == ACCEPTED:
                         resolved = run["result_id"], judged["captured_at"]
                         self.resolved.setdefault(judged["cluster"], []).append(resolved)
+            for results in self.resolved.values():
+                results.sort(key=lambda found: found[1])
             return
         for snapshot in full:
             self.full.setdefault(snapshot["cluster"], []).append(snapshot)
@@ -239,14 +241,16 @@ class _History:
                     self.last[judged["cluster"]] = run
                 if judged["status"] == ACCEPTED and run["run_id"] != run_id:
                     self.runs.setdefault(judged["cluster"], []).append((run, judged["captured_at"]))
+        for evaluated in self.runs.values():  # a clock may have jumped back between two runs
+            evaluated.sort(key=lambda found: found[1])
 
     def run_before(self, cluster: str, captured_at: datetime) -> Row:
-        """The last run that evaluated the cluster at `captured_at` or before; empty if there is none."""
+        """The run of the cluster's newest snapshot of `captured_at` or before; empty if there is none."""
         runs = [run for run, moment in self.runs.get(cluster, []) if moment <= captured_at]
         return runs[-1] if runs else {}
 
     def resolved_before(self, cluster: str, captured_at: datetime) -> str | None:
-        """The result of the last nightly run that evaluated the cluster at `captured_at` or before. Only for a pulse."""
+        """The result of the nightly run of the cluster's newest snapshot of `captured_at` or before. Only for a pulse."""
         results = [result for result, moment in self.resolved.get(cluster, []) if moment <= captured_at]
         return results[-1] if results else None
 

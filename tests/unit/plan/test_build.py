@@ -219,6 +219,17 @@ def test_a_run_that_never_concluded_is_not_compared_with(lake, plan_of):
     assert plan_of(rows, "run-2", "result-2").snapshots[0].previous_run_id is None
 
 
+def test_a_run_is_compared_with_the_newest_snapshot_although_an_older_one_was_audited_later(lake, plan_of):
+    def night(day: int):
+        rows = publish(lake, document(TABLE, cluster="eu", captured_at=f"2026-11-{day}T12:00:00Z"))
+        return plan_of(rows, f"run-{day}", f"result-{day}")
+
+    conclude(lake, night(20))
+    conclude(lake, night(18))
+    (part,) = night(21).snapshots
+    assert part.previous_result_id == "result-20"
+
+
 def test_history_is_not_compared_with_what_came_later(lake, plan_of):
     conclude(lake, plan_of(publish(lake, document(TABLE, cluster="eu", captured_at="2026-11-21T12:00:00Z"))))
     old = publish(lake, document(TABLE, cluster="eu", captured_at="2026-11-01T12:00:00Z"))
