@@ -3,7 +3,7 @@
 The program prints the text of an `AuditError` and exits non-zero. Any other exception is a defect and keeps its traceback.
 """
 
-from durability.plain import plain_lines
+from durability.plain import plain, plain_lines
 
 
 def printable(text: str) -> str:
@@ -34,12 +34,16 @@ class BadInput(AuditError):
     """A file that can't be used as it is.
 
     `where` is a line ("line 7"), a JSON path ("/topics/0/partitions/2/isr") or a key. The text reads
-    "policy.yaml, line 7: what is wrong; what was expected".
+    "policy.yaml, line 7: what is wrong; what was expected". A file's name is on one line in it.
+
+    >>> str(BadInput("a\\nb.json", "line 7", "not JSON"))
+    'a?b.json, line 7: not JSON'
     """
 
     def __init__(self, file: object, where: str, problem: str):
         self.file, self.where, self.problem = printable(str(file)), printable(where), printable(problem)
-        super().__init__(f"{file}, {where}: {problem}" if where else f"{file}: {problem}")
+        name = plain(self.file)
+        super().__init__(f"{name}, {where}: {problem}" if where else f"{name}: {problem}")
 
 
 class Unreachable(AuditError):

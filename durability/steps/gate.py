@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from durability.errors import Refused
+from durability.plain import plain
 from durability.plan.plan import LOST
 from durability.steps.results import Collected, Failure, Gated
 from durability.steps.settings import Settings
@@ -29,13 +30,13 @@ def gate(
 
     lost = lost_sources(planned, groups)
     attempts = [a for group in groups for a in group.attempts]
-    summary.problems += [f"{f.cluster}: {f.reason}" for f in lost]
+    summary.problems += [f.text for f in lost]
     if settings.topology and not attempts:
         raise Refused("no document could be read")
     verdicts = check(settings.open_lake(), attempts, run, settings.out) if attempts else []
     rejected = [v for v in verdicts if not v.accepted]
     summary.text = f"{len(verdicts) - len(rejected)} accepted, {len(rejected)} rejected"
-    summary.problems += [f"{v.cluster}: snapshot rejected: {v.reason}" for v in rejected]
+    summary.problems += [f"{plain(v.cluster)}: snapshot rejected: {v.reason}" for v in rejected]
     return Gated(attempts, verdicts, [f for group in groups for f in group.failures] + lost)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from durability.plain import plain
+
 if TYPE_CHECKING:
     from durability.lake import Attempt
     from expectations.gate import Verdict
@@ -22,8 +24,13 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The reason with the cluster's name."""
-        return self.reason if self.cluster in self.reason else f"{self.cluster}: {self.reason}"
+        """The reason with the cluster's name, which is on one line: it may be the name of a file.
+
+        >>> Failure("a\\nb.json", "not JSON").text
+        'a?b.json: not JSON'
+        """
+        name = plain(self.cluster)
+        return self.reason if self.cluster in self.reason or name in self.reason else f"{name}: {self.reason}"
 
 
 @dataclass
