@@ -6,9 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from durability.evidence import period
 from durability.plan import lose
+from durability.policy import shipped_frameworks
+from durability.policy.frameworks import named
 from durability.report import whatif
 from tests.support.failure_costs import Cluster, Partition
+from tests.support.nights import NOW, OCTOBER, Nights
 from tests.support.report_cases import finding, snapshot, written
 from tests.unit.report.test_failures_page import entry_of
 
@@ -60,6 +64,21 @@ def opened(chromium, page, width: int):
 def test_words_of_tables_are_not_broken_on_a_laptop(chromium, page):
     words = set(opened(chromium, page, 1280).run(BROKEN))
     assert not words & {"north", "south", "west", "configuration", "placement", "accepted", "unknown"}
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_no_word_of_the_list_of_controls_is_broken(chromium, page, width):
+    of_controls = BROKEN.replace("document.body", "document.querySelector('.controls tbody')").replace(",14", ",40")
+    assert opened(chromium, page, width).run(of_controls) == []
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_no_word_of_a_frameworks_requirements_is_broken(chromium, lake, tmp_path, width):
+    made = Nights(lake)
+    made.run(1, [made.snapshot("eu", 1)])
+    folder, _ = period.write(made.write(), OCTOBER, tmp_path, named(shipped_frameworks(), "soc2"), NOW)
+    of_requirements = BROKEN.replace("document.body", "document.querySelector('.requirements tbody')")
+    assert opened(chromium, folder / "period.html", width).run(of_requirements) == []
 
 
 def test_the_names_of_clusters_are_not_broken_on_a_phone(chromium, page):
