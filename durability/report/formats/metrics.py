@@ -71,9 +71,9 @@ def write(
     _add(
         registry,
         "waiver_expires_timestamp_seconds",
-        "When a waiver ends, by its place in the waivers file",
+        "When a waiver ends, by its place in the waivers file, from 1",
         ("waiver", "owner"),
-        ((w["index"], w["owner"], _end(w["expires"])) for w in waivers),
+        ((w["index"] + 1, w["owner"], _end(w["expires"])) for w in waivers),
     )
     if objectives.counted:
         _add_objectives(registry, objectives.entries)

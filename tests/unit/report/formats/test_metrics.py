@@ -77,16 +77,16 @@ def test_a_waiver_ends_where_a_tier_ends_it(tmp_path):
     waivers = [waiver | {"limits": limits} for waiver in WAIVERS]
     rows = [finding("eu-payments", "replication-factor", "EXEMPT", waiver=0, tier=tier) for tier in ("critical", "low")]
     found = metrics(tmp_path, rows, waivers=waivers)["kafka_durability_waiver_expires_timestamp_seconds"]
-    assert found["0", "payments"] == datetime(2026, 12, 21, tzinfo=UTC).timestamp()
-    assert found["1", "audit"] == datetime(2026, 11, 1, tzinfo=UTC).timestamp()
+    assert found["1", "payments"] == datetime(2026, 12, 21, tzinfo=UTC).timestamp()
+    assert found["2", "audit"] == datetime(2026, 11, 1, tzinfo=UTC).timestamp()
     assert '2026-12-20<span class="dim">stated: 2027-01-31' in (tmp_path / "report.html").read_text()
 
 
 def test_a_waiver_ends_with_its_last_day(tmp_path):
     found = metrics(tmp_path)["kafka_durability_waiver_expires_timestamp_seconds"]
     assert found == {
-        ("0", "payments"): datetime(2027, 2, 1, tzinfo=UTC).timestamp(),
-        ("1", "audit"): datetime(2026, 11, 1, tzinfo=UTC).timestamp(),
+        ("1", "payments"): datetime(2027, 2, 1, tzinfo=UTC).timestamp(),
+        ("2", "audit"): datetime(2026, 11, 1, tzinfo=UTC).timestamp(),
     }
 
 
