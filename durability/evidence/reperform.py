@@ -46,7 +46,7 @@ def commands(kafka_version: str | None, kraft: bool | None = None) -> list[dict[
 def of_resource(kind: str, name: str, kafka_version: str | None, kraft: bool | None = None) -> list[dict[str, str]]:
     """The commands that show one resource again: what each `shows`, and the `command`. Names are quoted for a shell.
 
-    kind: resource_type of a finding. A tier and a waiver have none, nor has a name that a terminal can't show.
+    kind: resource_type of a finding. A waiver has none, nor has a name that a terminal can't show.
 
     >>> [c["command"] for c in of_resource("topic", "a b", "4.3.1")][0]
     'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --topic \\'a b\\''
@@ -58,6 +58,7 @@ def of_resource(kind: str, name: str, kafka_version: str | None, kraft: bool | N
         tool: ZOOKEEPER if at_least(kafka_version, first) is False else BOOTSTRAP for tool, first in since.items()
     }
     everything = "" if server["configs"] == ZOOKEEPER else " --all"
+    racks = {"shows": "brokers that are up, with their racks", "command": f"kafka-broker-api-versions {BOOTSTRAP}"}
     if kind == "topic":
         return [
             {
@@ -68,8 +69,10 @@ def of_resource(kind: str, name: str, kafka_version: str | None, kraft: bool | N
                 "shows": "its settings and their sources",
                 "command": f"kafka-configs {server['configs']} --describe{everything} --entity-type topics --entity-name {word}",
             },
-            {"shows": "brokers that are up, with their racks", "command": f"kafka-broker-api-versions {BOOTSTRAP}"},
+            racks,
         ]
+    if kind == "tier":
+        return [racks]
     if kind == "broker":
         settings = f"--describe{everything} --entity-type brokers --entity-name {word}"
         return [

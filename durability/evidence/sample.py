@@ -28,7 +28,7 @@ PARTITIONS_SHOWN = 5
 BATCH = 20_000
 COMPLETE = "complete"
 REMOVED = "the lake doesn't have this resource's facts, or no longer"
-NO_FACTS = "the verdict is about the policy, not about a fact of the cluster"
+NO_FACTS = "the verdict is about the waivers file or an inventory, not about a fact of the cluster"
 _VERDICT = ("cluster", "id", "control", "resource_type", "resource", "category", "outcome", "severity", "observed")
 _RUN = ("run_id", "result_id", "captured_at", "finished_at", "status", "verified", "policy_sha256", "snapshots")
 _PARTITION = ("topic", "partition", "leader", "replicas", "isr", "elr", "unreadable", "contradiction")
@@ -141,7 +141,7 @@ class _Facts:
             facts = self._of_topic(key, verdict["partitions"] or ())
         elif kind == "broker":
             facts = self.brokers.get(key)
-        elif kind in ("cluster", "application"):
+        elif kind in ("cluster", "application", "tier"):  # a tier may need more brokers or racks than the cluster has
             facts = self.clusters.get(verdict["cluster"])
         else:
             reason = NO_FACTS

@@ -127,6 +127,11 @@ def test_old_releases_are_asked_through_zookeeper():
     assert of_resource("waiver", "x", "4.3.1") == []
 
 
+def test_the_brokers_and_racks_that_a_tier_needs_are_shown_by_a_command():
+    (racks,) = of_resource("tier", "critical", "4.3.1")
+    assert racks == of_resource("topic", "orders", "4.3.1")[-1]
+
+
 def test_the_command_prints_json_and_refuses_what_it_cannot_do(audited, lake, tmp_path):
     def run(*arguments: str):
         return CliRunner().invoke(app, ["sample", *arguments], env={"LAKE": ""})
