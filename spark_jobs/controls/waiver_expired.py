@@ -34,6 +34,8 @@ def tier_limit(waivers: list[dict[str, Any]], index: Column) -> Column | None:
 def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """One row per cluster and expired waiver, with the columns of all verdicts.
 
+    Of waivers for the same control, cluster and resource, the one with the latest last day: they are one resource.
+
     Evidence `limits`: the tiers that don't let it count although its own last day hasn't passed. early: it isn't approved yet.
 
     failed: verdicts with `expired`, the indexes of the matching waivers that have expired.
@@ -58,6 +60,9 @@ def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
         rows.withColumn("limit", limited)
         .groupBy(*base.SNAPSHOT, "provider", "index")
         .agg(F.count(F.lit(1)).alias("matches"), F.array_sort(F.collect_set("limit")).alias("limits"))
+        .groupBy(*base.SNAPSHOT, "provider", waiver["name"].alias("name"))
+        .agg(F.max_by(F.struct("index", "matches", "limits"), F.struct(waiver["expires"], "index")).alias("last"))
+        .select(*base.SNAPSHOT, "provider", "last.*")
     )
     verdict = base.verdict(
         CONTROL,
