@@ -37,6 +37,8 @@ def environment(home: Path, base: Mapping[str, str] = os.environ) -> dict[str, s
     defaults = {
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        # A task whose DAG isn't loaded in time is started again a minute later, and fails after three times.
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "120",
         "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
         # No usage data is sent.
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

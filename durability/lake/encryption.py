@@ -13,14 +13,13 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from durability.addresses import is_loopback
 
 KEY = "DURABILITY_S3_KMS_KEY"
 """The variable with a key of AWS KMS (id, ARN or alias). Without it, the bucket's default encryption applies."""
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-IO_PROPERTIES = {"py-io-impl": f"{__name__}.EncryptedFileIO"}
+IO_PROPERTIES = {"py-io-impl": "durability.lake.files.EncryptedFileIO"}
 """pyiceberg's properties for a lake with such a key."""
 SPOOLED = 16 << 20
 """Bytes of a file kept in memory before its upload. Larger files use the temporary folder."""
@@ -55,13 +54,6 @@ def encrypting(system: fs.FileSystem) -> fs.FileSystem:
     if not key or system.type_name != "s3":
         return system
     return fs.PyFileSystem(_Encrypting(system, key))
-
-
-class EncryptedFileIO(PyArrowFileIO):
-    """pyiceberg's files with encryption."""
-
-    def _initialize_fs(self, scheme: str, netloc: str | None = None) -> fs.FileSystem:
-        return encrypting(super()._initialize_fs(scheme, netloc))
 
 
 class _Encrypting(fs.FileSystemHandler):

@@ -17,12 +17,19 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from durability.errors import Refused, Unreachable
 from durability.lake.catalog import Place, properties
-from durability.lake.encryption import EncryptedFileIO
+from durability.lake.encryption import encrypting
 from durability.lake.tables import Table
 
 ROW_GROUP = 250_000
 # Names given by `Files.write`. Spark's files have other names and are never removed here.
 _WRITTEN_HERE = re.compile(r"[0-9a-f]{32}\.parquet")
+
+
+class EncryptedFileIO(PyArrowFileIO):
+    """pyiceberg's files with encryption."""
+
+    def _initialize_fs(self, scheme: str, netloc: str | None = None) -> fs.FileSystem:
+        return encrypting(super()._initialize_fs(scheme, netloc))
 
 
 class Files:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.airflow import run_in_airflow
 
 LOAD = """
-import json, os
+import json, os, sys
 from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
 def seconds(value):
@@ -25,6 +25,7 @@ def task(t):
     }
 print("DAGS", json.dumps({
     "errors": {str(k): v for k, v in bag.import_errors.items()},
+    "heavy": [name for name in ("great_expectations", "kafka", "pandas", "pyiceberg", "pyspark") if name in sys.modules],
     "dags": {d.dag_id: {
         "doc": d.doc_md, "runs": d.max_active_runs, "timeout": seconds(d.dagrun_timeout), "catchup": d.catchup,
         "on_failure": d.on_failure_callback.__name__,
@@ -47,6 +48,11 @@ def loaded(tmp_path_factory) -> dict:
 def test_exactly_these_dags_load_without_an_error(loaded):
     assert loaded["errors"] == {}
     assert sorted(loaded["dags"]) == DAGS
+
+
+def test_dags_load_without_the_libraries_of_their_tasks(loaded):
+    """Each task and the DAG processor load them again, in a process of its own and with a time limit."""
+    assert loaded["heavy"] == []
 
 
 def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(loaded):
