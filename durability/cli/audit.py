@@ -137,7 +137,7 @@ def submit(
 ) -> None:
     """Runs a Spark job over a plan in a session of its own. Raises JobFailed with the last lines of its log."""
     from durability.runtime import spark
-    from durability.steps.evaluate import TAIL, JobFailed
+    from durability.steps.evaluate import TAIL, job_failed
 
     properties = {**spark.settings(plan.partitions), **lake.spark_conf()}
     place = session.folder / "spark.properties"
@@ -148,7 +148,7 @@ def submit(
     child = session.popen(spark.submit(file, *command, lake=lake.location), log=log, env=environment)
     if status := child.wait():
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:]
-        raise JobFailed(f"Spark's job failed, exit status {status}; its log is above", lines)
+        raise job_failed(status, lines)
 
 
 class _PlainFormatter(logging.Formatter):

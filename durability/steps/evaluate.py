@@ -28,6 +28,13 @@ class JobFailed(Exception):
         self.lines = list(lines)
 
 
+def job_failed(status: int | None, lines: Iterable[str] = ()) -> JobFailed:
+    """status: of the job's process. If it was killed: negative, above 128 from a shell, or None."""
+    killed = status is None or status < 0 or status > 128
+    how = "was killed, by a signal or for lack of memory" if killed else f"failed, exit status {status}"
+    return JobFailed(f"Spark's job {how}; its log is above", lines)
+
+
 def plan_evaluation(
     settings: Settings,
     kind: str,
@@ -114,7 +121,7 @@ class SparkEvaluation:
             return False
         if self._session.give(plan.to_json()):
             if (status := self._session.wait(self._log)) != 0:
-                raise JobFailed(f"Spark's job failed, exit status {status}; its log is above", self._lines)
+                raise job_failed(status, self._lines)
             return True
         self._session.wait(self._log)
         self._session = None

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook, Context
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from durability.resources import spark_job
 from durability.runtime import spark, watchdog
 from durability.runtime.folders import OwnedFolder
+from durability.steps.evaluate import job_failed
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -36,6 +37,16 @@ class GuardedHook(SparkSubmitHook):
 
     def _get_spark_binary_path(self) -> list[str]:
         return [*self.guard, *super()._get_spark_binary_path()]
+
+    def submit(self, application: str = "", **kwargs: Any) -> str | None:
+        """Raises JobFailed if the job fails: the provider's error begins with the whole command, and ends with the reason."""
+        try:
+            return super().submit(application, **kwargs)
+        except AirflowException as error:
+            status = self._submit_sp.returncode if self._submit_sp else 0
+            if not status:  # another reason, which the error states
+                raise
+            raise job_failed(status, str(error).splitlines()[1:]) from None
 
 
 class SparkJob(SparkSubmitOperator):

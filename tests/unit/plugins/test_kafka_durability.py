@@ -116,3 +116,36 @@ def test_spark_and_its_secrets_go_with_a_killed_task(tmp_path):
     connection = json.dumps({"conn_type": "spark", "host": "local[*]"})
     seen = result(run_in_airflow(tmp_path, SUBMIT, FOLDER=str(tmp_path), AIRFLOW_CONN_SPARK=connection))
     assert seen == {"secret": True, "kept": True, "bound": ["127.0.0.1"], "address": "127.0.0.1"}
+
+
+ENDS = """
+import json, os
+from types import SimpleNamespace
+from durability.steps import crash
+from durability.steps.evaluate import JobFailed
+from kafka_durability.spark_job import SparkJob
+
+os.environ["PATH"] = f"{os.environ['FOLDER']}:{os.environ['PATH']}"
+lake = SimpleNamespace(location="lake", spark_conf=dict)
+said = []
+for end in ("kill -9 $$", "exit 3"):
+    os.environ["END"] = end
+    try:
+        SparkJob(job="evaluate.py", task_id="evaluate", conn_id="spark").submit(lake, 10, lambda folder: ["--plan"], {})
+    except JobFailed as error:
+        said.append(crash.text_of("evaluate", error, error.lines).splitlines())
+print("RESULT", json.dumps(said))
+"""
+
+
+def test_the_reason_why_spark_ended_comes_first(tmp_path):
+    submit = tmp_path / "spark-submit"
+    submit.write_text('#!/bin/sh\necho "Caused by: no such table"\neval "$END"\n')
+    submit.chmod(0o755)
+    connection = json.dumps({"conn_type": "spark", "host": "local[*]"})
+    said = result(run_in_airflow(tmp_path, ENDS, FOLDER=str(tmp_path), AIRFLOW_CONN_SPARK=connection))
+    began = "evaluate stopped before its end: JobFailed: Spark's job"
+    assert said == [
+        [f"{began} was killed, by a signal or for lack of memory; its log is above", "  Caused by: no such table"],
+        [f"{began} failed, exit status 3; its log is above", "  Caused by: no such table"],
+    ]

@@ -14,7 +14,7 @@ import pytest
 from durability.cli import airflow_run
 from durability.errors import Refused
 from durability.steps import crash, journal
-from durability.steps.evaluate import JobFailed, SparkEvaluation
+from durability.steps.evaluate import JobFailed, SparkEvaluation, job_failed
 from durability.steps.journal import JournalReporter, Reader
 from durability.steps.summary import report_step
 
@@ -87,6 +87,12 @@ def test_the_last_lines_of_a_submitted_job_are_in_its_exception():
 def test_what_a_user_can_fix_and_what_ends_a_step_on_purpose_are_no_crashes():
     assert reported("plan", Refused("policy.yaml is missing")) == [("plan", "policy.yaml is missing")]
     assert reported("conclude", ValueError("the run is incomplete"), (ValueError,)) == []
+
+
+@pytest.mark.parametrize("status", [None, -9, 137])
+def test_a_killed_job_is_not_said_to_have_failed(status):
+    ((_, text),) = reported("evaluate", job_failed(status))
+    assert text.endswith("Spark's job was killed, by a signal or for lack of memory; its log is above")
 
 
 def test_spark_s_last_lines_come_with_its_failure(monkeypatch):
