@@ -145,6 +145,11 @@ class Changes:
         if over := unended(rows) - {self._claim}:  # of killed runs
             self._write([self._row("", claim, CLAIM, UNDONE, now, said="over") for claim in sorted(over)])
 
+    def check_unclaimed(self) -> None:
+        """Raises Unreachable while a run has the cluster. This one has no claim."""
+        if claims := self._live_claims(datetime.now(UTC)):
+            raise self._taken(claims)
+
     def renew(self) -> None:
         """Renews the claim if it is older than RENEWED_AFTER. Call it at least that often.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,15 @@ def others(changes: Changes, kafka_cluster_id: str | None) -> list[Unfinished]:
     own = Unfinished(changes.cluster, changes.purpose, changes.plan)
     plans = unfinished(changes.lake, changes.cluster, claimed=True)
     return [plan for plan in plans if plan != own and plan.kafka_cluster_id in (None, kafka_cluster_id)]
+
+
+def in_the_way(changes: Changes, kafka_cluster_id: str | None) -> Iterator[str]:
+    """Other plans that aren't taken back yet: what is put back later would undo what this one does."""
+    for other in others(changes, kafka_cluster_id):
+        if other.purpose == RACK_OUTAGE:
+            yield "a rack outage changed topics that aren't as before yet: wait until the run of `rack_outage` has ended"
+        else:
+            yield f"plan {other.plan} isn't taken back yet: clear the task `restore` of its run, or wait for `health_pulse`"
 
 
 def unfinished(lake: Lake, cluster: str | None = None, *, claimed: bool = False) -> list[Unfinished]:

@@ -24,7 +24,6 @@ from durability.apply.stop import Stopped
 from durability.apply.take_back import take_back
 from durability.apply.watch import Options, Watch
 from durability.errors import Refused, Unreachable
-from durability.lake.change_table import RACK_OUTAGE
 from durability.plain import plain
 from durability.remedies.change.assemble import WITHOUT_EFFECT
 from durability.remedies.change.model import MIN_ISR, Move, Step
@@ -101,7 +100,7 @@ class _Run:
         if (stop := _stop(self.changes)) is not None:
             return Outcome(done, stop.step, stop.said, take_back(self.cluster, self.changes))
         checked = self._check(pending)
-        others = self._others() if pending else ()
+        others = recorded.in_the_way(self.changes, self.plan.cluster_id) if pending else ()
         if problems := [*others, *checked.problems]:
             raise Refused(f"cluster {self.plan.cluster}: plan {self.plan.id} can't be applied: {listed(problems)}")
         if not pending:
@@ -126,14 +125,6 @@ class _Run:
 
     def _check(self, pending: Sequence[Step]) -> Checked:
         return check(self.plan, pending, self.cluster, self.changes.state())
-
-    def _others(self) -> Iterator[str]:
-        """Other plans that aren't taken back yet: what is put back later would undo what this one does."""
-        for other in recorded.others(self.changes, self.plan.cluster_id):
-            if other.purpose == RACK_OUTAGE:
-                yield "a rack outage changed topics that aren't as before yet: wait until the run of `rack_outage` has ended"
-            else:
-                yield f"plan {other.plan} isn't taken back yet: clear the task `restore` of its run, or wait for `health_pulse`"
 
     def _stopped(self, done: list[str], step: Step, why: str, left: list[str]) -> Outcome:
         self.report(f"{step.id}: stopped: {why}")

@@ -88,11 +88,18 @@ def shown(
 def _check_now(
     settings: Settings, planned: Mapping[str, Any], content: Mapping[str, Any], place: Path, cluster: Cluster
 ) -> None:
-    """Refused if the plan can't be applied to the cluster as it is. What an earlier run has begun is checked when it goes on."""
-    from durability.apply import partitions, plan_files, preflight
+    """Refused if the plan can't be applied to the cluster as it is. What an earlier run has begun is checked when it goes on.
 
-    plan, rows = plan_files.load(place, content), Application(settings, planned, "", None).changes().state()
-    if not rows and (problems := preflight.check(plan, plan.steps, cluster, rows).problems):
+    Unreachable while another run changes the cluster: what that one has changed until then is no reason for a new plan.
+    """
+    from durability.apply import partitions, plan_files, preflight, recorded
+
+    plan, changes = plan_files.load(place, content), Application(settings, planned, "", None).changes()
+    if rows := changes.state():
+        return
+    changes.check_unclaimed()
+    others = list(recorded.in_the_way(changes, plan.cluster_id))
+    if problems := others or preflight.check(plan, plan.steps, cluster, rows).problems:
         raise Refused(f"plan {plan.id} can't be applied now: {partitions.listed(problems)}")
 
 

@@ -179,10 +179,12 @@ def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, conne
     answer = Authorized(everything, topics)
     monkeypatch.setattr(connected, "answer", SimpleNamespace(authorized=lambda topics: answer))
     obstacles, rows = ["others throttle broker 1"], {}
-    loaded = SimpleNamespace(id="p1", steps=())
+    loaded = SimpleNamespace(id="p1", cluster_id="new", steps=())
     monkeypatch.setattr(plan_files, "load", lambda *arguments: loaded)
     monkeypatch.setattr(preflight, "check", lambda *arguments: SimpleNamespace(problems=obstacles))
-    monkeypatch.setattr(remediate.Application, "changes", lambda application: SimpleNamespace(state=lambda: rows))
+    record = SimpleNamespace(state=lambda: rows, check_unclaimed=lambda: None)
+    monkeypatch.setattr(remediate.Application, "changes", lambda application: record)
+    monkeypatch.setattr(recorded, "in_the_way", lambda *_: iter(()))
     wanted = PARAMS | {"apply": True, "throttle": 5_000_000}
     with pytest.raises(Refused, match="plan p1 can't be applied now: others throttle broker 1"):
         remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
@@ -199,6 +201,30 @@ def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, conne
     topics["t"] = everything
     _, body, _ = remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
     assert "missing" not in body and "The Connection has all of them." in body
+
+
+def test_changes_of_another_run_are_no_reason_for_a_new_plan(settings, connected, monkeypatch):
+    """What a plan that is being applied has changed looks like changes and throttles of others."""
+    place = change.write(made(), FACTS, settings.out)
+    plan = applied.brief(change.read(place), place)
+    monkeypatch.setattr(plan_files, "load", lambda *_: SimpleNamespace(id="p1", cluster_id="new", steps=()))
+    monkeypatch.setattr(preflight, "check", lambda *_: SimpleNamespace(problems=["stale: make a new plan"]))
+    lake = settings.open_lake()
+    lake.ensure()
+    other = Changes(lake, CLUSTER, REMEDIATE, "p-other", "remediate:other", ANNA)
+    wanted = PARAMS | {"apply": True, "throttle": 5_000_000}
+
+    def shown():
+        remediate.shown(settings, plan, wanted, lambda name: {}, StepSummary())
+
+    with other.claimed():
+        other.intend("1", "t", THROTTLE, [], [], [])
+        with pytest.raises(Unreachable, match="run remediate:other changes it now, by plan p-other"):
+            shown()
+    with pytest.raises(
+        Refused, match=r"p1 can't be applied now: plan p-other isn't taken back yet: clear the task[^;]*$"
+    ):
+        shown()
 
 
 def answering(kafka_id: str, denied: frozenset[Operation] = frozenset()) -> SimpleNamespace:
