@@ -148,7 +148,7 @@ def submit(
     child = session.popen(spark.submit(file, *command, lake=lake.location), log=log, env=environment)
     if status := child.wait():
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:]
-        raise job_failed(status, lines)
+        raise job_failed(status, lines, lake.location)
 
 
 class _PlainFormatter(logging.Formatter):

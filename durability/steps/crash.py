@@ -44,7 +44,8 @@ def full_disk(error: BaseException, lines: Iterable[str] = ()) -> str | None:
     if place := next(filter(None, named), None):
         return _no_space(f"the disk of {place}")
     if met or any(_FULL_TEXT.search(line) for line in lines):
-        return _no_space(_named(full_places(_places())))
+        places = [Path(place) for place in getattr(error, "places", ())]
+        return _no_space(_named(full_places([*places, *_places()])))
     return None
 
 

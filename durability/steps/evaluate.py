@@ -21,18 +21,18 @@ TAIL = 200
 
 
 class JobFailed(Exception):
-    """The Spark job ended without results. The log has its output, `lines` the last lines of it."""
+    """The Spark job ended without results. The log has its output, `lines` the last lines of it. places: folders it writes to."""
 
-    def __init__(self, message: str, lines: Iterable[str] = ()):
+    def __init__(self, message: str, lines: Iterable[str] = (), places: Iterable[str] = ()):
         super().__init__(message)
-        self.lines = list(lines)
+        self.lines, self.places = list(lines), list(places)
 
 
-def job_failed(status: int | None, lines: Iterable[str] = ()) -> JobFailed:
-    """status: of the job's process. If it was killed: negative, above 128 from a shell, or None."""
+def job_failed(status: int | None, lines: Iterable[str], lake: str) -> JobFailed:
+    """status: of the job's process. If it was killed: negative, above 128 from a shell, or None. lake: its address."""
     killed = status is None or status < 0 or status > 128
     how = "was killed, by a signal or for lack of memory" if killed else f"failed, exit status {status}"
-    return JobFailed(f"Spark's job {how}; its log is above", lines)
+    return JobFailed(f"Spark's job {how}; its log is above", lines, [] if "://" in lake else [lake])
 
 
 def plan_evaluation(
@@ -121,7 +121,7 @@ class SparkEvaluation:
             return False
         if self._session.give(plan.to_json()):
             if (status := self._session.wait(self._log)) != 0:
-                raise job_failed(status, self._lines)
+                raise job_failed(status, self._lines, lake.location)
             return True
         self._session.wait(self._log)
         self._session = None

@@ -34,6 +34,7 @@ class GuardedHook(SparkSubmitHook):
     """spark-submit whose processes end with this task, even after SIGKILL or the end of its supervisor."""
 
     guard: Sequence[str] = ()
+    lake = ""
 
     def _get_spark_binary_path(self) -> list[str]:
         return [*self.guard, *super()._get_spark_binary_path()]
@@ -46,13 +47,14 @@ class GuardedHook(SparkSubmitHook):
             status = self._submit_sp.returncode if self._submit_sp else 0
             if not status:  # another reason, which the error states
                 raise
-            raise job_failed(status, str(error).splitlines()[1:]) from None
+            raise job_failed(status, str(error).splitlines()[1:], self.lake) from None
 
 
 class SparkJob(SparkSubmitOperator):
     """Submits a module of `spark_jobs`. Subclasses say which one, and its arguments."""
 
     _guard: Sequence[str] = ()
+    _lake = ""
 
     def __init__(self, *, job: str, **kwargs: Any):
         super().__init__(application=str(spark_job(job)), name="kafka-durability", **kwargs)
@@ -90,7 +92,7 @@ class SparkJob(SparkSubmitOperator):
             self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
             if spark.is_local(master):
                 self.env_vars["SPARK_LOCAL_IP"] = spark.LOOPBACK
-            self._guard = watchdog.guarded(str(folder))
+            self._guard, self._lake = watchdog.guarded(str(folder)), lake.location
             super().execute(cast(Context, context))
 
     def _master(self) -> str:
@@ -107,5 +109,6 @@ class SparkJob(SparkSubmitOperator):
         hook = super()._get_hook()
         # The provider creates the hook, because its arguments change with its releases.
         hook.__class__ = GuardedHook
-        cast(GuardedHook, hook).guard = self._guard
+        guarded = cast(GuardedHook, hook)
+        guarded.guard, guarded.lake = self._guard, self._lake
         return hook

@@ -89,9 +89,16 @@ def test_what_a_user_can_fix_and_what_ends_a_step_on_purpose_are_no_crashes():
     assert reported("conclude", ValueError("the run is incomplete"), (ValueError,)) == []
 
 
+def test_the_full_disk_of_a_lake_is_named_although_spark_names_none(tmp_path, monkeypatch):
+    lake = str(tmp_path / "lake")
+    monkeypatch.setattr(crash, "full_places", lambda places: [str(place) for place in places if str(place) == lake])
+    ((_, text),) = reported("evaluate", job_failed(1, LOG, lake))
+    assert text.startswith(f"evaluate stopped before its end: no space left on the disk of {lake}; free some")
+
+
 @pytest.mark.parametrize("status", [None, -9, 137])
 def test_a_killed_job_is_not_said_to_have_failed(status):
-    ((_, text),) = reported("evaluate", job_failed(status))
+    ((_, text),) = reported("evaluate", job_failed(status, [], "lake"))
     assert text.endswith("Spark's job was killed, by a signal or for lack of memory; its log is above")
 
 
