@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from airflow.sdk import BaseHook
 
 from durability.collect.connections import connection_settings
-from durability.errors import AuditError
+from durability.errors import AuditError, Refused
+from kafka_durability.connections import find
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
 
 CHANGES = "allow_changes"
 
@@ -29,9 +35,9 @@ class KafkaHook(BaseHook):
     def settings(self) -> dict[str, object]:
         """Settings for `durability.collect.collect`. They contain secrets and are never logged or passed to another task.
 
-        Raises BadInput if the Connection has no address.
+        Raises Refused if there is no such Connection, and BadInput if it has no address.
         """
-        connection = self.get_connection(self.kafka_conn_id)
+        connection = self._stated()
         return connection_settings(
             self.kafka_conn_id,
             connection.extra_dejson,
@@ -42,8 +48,15 @@ class KafkaHook(BaseHook):
         )
 
     def allows_changes(self) -> bool:
-        """Has the Connection's extra `allow_changes: true`? In a Connection in URI form it is text."""
-        return str(self.get_connection(self.kafka_conn_id).extra_dejson.get(CHANGES)).lower() == "true"
+        """Has the Connection's extra `allow_changes: true`? In a Connection in URI form it is text. Refused without one."""
+        return str(self._stated().extra_dejson.get(CHANGES)).lower() == "true"
+
+    def _stated(self) -> Connection:
+        if (connection := find(self.kafka_conn_id)) is None:
+            raise Refused(
+                f"there is no Connection {self.kafka_conn_id}, which the clusters file names: add it to Airflow"
+            )
+        return connection
 
     def get_conn(self) -> dict[str, object]:
         """The settings. The collector opens and closes its own clients."""

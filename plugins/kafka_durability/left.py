@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from durability.errors import Refused
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
-from kafka_durability.connections import find
 from kafka_durability.hook import KafkaHook
 from kafka_durability.step import Step, run_of
 
@@ -20,8 +18,6 @@ def connect(connection: str) -> dict[str, Any]:
 
 def allows(connection: str) -> bool:
     """Does the Connection allow changes? Refused if it doesn't exist."""
-    if find(connection) is None:
-        raise Refused(f"there is no Connection {connection}, which the clusters file names: add it to Airflow")
     return KafkaHook(connection).allows_changes()
 
 

@@ -13,12 +13,12 @@ import json
 from airflow import settings
 settings.initialize()
 from kafka_durability.hook import KafkaHook
-from durability.errors import BadInput
+from durability.errors import AuditError
 seen = {}
-for name in ("kafka_full", "kafka_host", "kafka_empty"):
+for name in ("kafka_full", "kafka_host", "kafka_empty", "kafka_missing"):
     try:
         seen[name] = KafkaHook(name).settings()
-    except BadInput as error:
+    except AuditError as error:
         seen[name] = str(error)
 print("RESULT", json.dumps(seen))
 """
@@ -35,6 +35,7 @@ print("RESULT", json.dumps(seen))
         "kafka_full": {"bootstrap.servers": "a:1,b:2", "security.protocol": "SSL"},
         "kafka_host": {"bootstrap.servers": "c:3", "sasl.username": "u", "sasl.password": "p"},
         "kafka_empty": "Connection kafka_empty, bootstrap.servers: missing; expected host:port in the extra",
+        "kafka_missing": "there is no Connection kafka_missing, which the clusters file names: add it to Airflow",
     }
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from kafka_durability import left
+from kafka_durability import hook, left
 from kafka_durability.remediate import RestoreOperator, approval
 
 from durability.apply.record import Approval
@@ -41,7 +41,7 @@ def test_a_connection_allows_changes_only_if_it_says_so(monkeypatch, extra, allo
 
 
 def test_a_connection_that_is_missing_allows_nothing(monkeypatch):
-    monkeypatch.setattr(left, "find", lambda name: None)
+    monkeypatch.setattr(hook, "find", lambda name: None)
     with pytest.raises(Refused, match="there is no Connection kafka_none, which the clusters file names: add it"):
         left.allows("kafka_none")
 
