@@ -12,7 +12,7 @@ from durability.apply.cluster import Cluster, Disks, Reading, Replicas, Resource
 from durability.apply.partitions import Place, named, place, recreated
 from durability.apply.plan_files import PlanFiles
 from durability.apply.record import DONE, SET_CONFIG, Row, topic_ids
-from durability.apply.settings import CLUSTER_WIDE, Key, described, minimums, of_topic, values
+from durability.apply.settings import CLUSTER_WIDE, Key, Overrides, described, minimums, of_topic, values
 from durability.plain import plain
 from durability.remedies.change.model import MIN_ISR, Move, Step
 
@@ -58,9 +58,7 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     waited = {broker for step in pending if step.kind == "wait" for broker in step.brokers}
     moves = [move for step in pending for move in step.moves]
     brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(reading.live)]
-    topics = sorted({*plan.topics, *(name.topic for name in reading.partitions)})
-    overrides = cluster.overrides([*map(of_topic, topics), CLUSTER_WIDE, *brokers], (MIN_ISR, *throttles.SETTINGS))
-    least = minimums(overrides, topics, plan.inherited)
+    overrides, least = configured(plan, cluster, reading, brokers, throttles.SETTINGS)
     problems = [] if reading.led else [f"{NOT_LED}: wait until it is back"]
     problems += _down(moves, reading.live, waited)
     problems += _foreign_moves(reading, plan.steps, rows)
@@ -71,6 +69,15 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     arriving = [move for move in moves if waited.isdisjoint((*move.before, *move.after))]
     problems += disks(arriving, reading, cluster)
     return Checked(reading, least, problems)
+
+
+def configured(
+    plan: PlanFiles, cluster: Cluster, reading: Reading, others: Iterable[Resource] = (), names: Iterable[str] = ()
+) -> tuple[Overrides, dict[str, int | None]]:
+    """Overrides of all topics, cluster-wide and of `others`, of MIN_ISR and `names`; and min.insync.replicas by topic."""
+    topics = sorted({*plan.topics, *(name.topic for name in reading.partitions)})
+    overrides = cluster.overrides([*map(of_topic, topics), CLUSTER_WIDE, *others], (MIN_ISR, *names))
+    return overrides, minimums(overrides, topics, plan.inherited)
 
 
 def _down(moves: Iterable[Move], live: Collection[int], waited: Collection[int]) -> Iterator[str]:

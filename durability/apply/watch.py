@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from durability.apply.cluster import Cluster, Reading, TopicPartition
 from durability.apply.partitions import Place, listed, named, place, troubled
 from durability.apply.plan_files import PlanFiles
-from durability.apply.preflight import NOT_LED, Checked, stale_topics
+from durability.apply.preflight import NOT_LED, Checked, configured, stale_topics
 from durability.apply.record import BEGIN, Changes, topic_ids
 from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
@@ -60,7 +60,7 @@ class Watch:
     """Reads the cluster again and again for the steps of one run.
 
     checked: the reading at the start of this try. Partitions that were offline or under their min ISR when
-    the run began, and are since, don't stop it. Those of other topics are read once a minute.
+    the run began, and are since, don't stop it. Those of other topics, and all min.insync.replicas, are read once a minute.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Watch:
         report: Callable[[str], None],
         checked: Checked,
     ):
-        self.topics, self.findings = plan.topics, plan.findings
+        self.plan, self.topics, self.findings = plan, plan.topics, plan.findings
         self.cluster, self.changes, self.options, self.report = cluster, changes, options, report
         self.least = checked.least
         stated = checked.reading.topic_ids
@@ -108,9 +108,11 @@ class Watch:
         return reading
 
     def _guard_others(self) -> None:
-        """Reads all topics if the next look may be too late for that."""
+        """Reads all topics, and what others may have set on them, if the next look may be too late for that."""
         if time.monotonic() + self.options.poll_seconds - self._others_read >= POLLED_WITHIN:
-            self.guard(self.cluster.read(None))
+            reading = self.cluster.read(None)
+            _, self.least = configured(self.plan, self.cluster, reading)
+            self.guard(reading)
             self._others_read = time.monotonic()
 
     def guard(self, reading: Reading) -> None:

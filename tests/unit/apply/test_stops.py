@@ -127,6 +127,16 @@ def test_a_topic_outside_the_plan_stops_it_when_it_loses_its_min_isr(monkeypatch
     assert outcome.stopped == ("2-reassign" if stops else None) and not throttled(kafka)
 
 
+def test_a_minimum_that_others_raise_stops_the_moves_while_partitions_are_under_it(monkeypatch):
+    monkeypatch.setattr(watch, "POLLED_WITHIN", 0)
+    kafka, lake, other = cluster(), MemoryLake(), Resource(ResourceType.TOPIC, "y")
+    kafka.partitions[TopicPartition("y", 0)] = Replicas((5, 6), (5,), 5)
+    on(kafka, "reassign", lambda: kafka.settings.update({other: {MIN_ISR: "2"}}))
+    outcome = applied(kafka, lake)
+    assert outcome.why == "y-0 is offline or under its min.insync.replicas"
+    assert outcome.stopped == "2-reassign" and not throttled(kafka)
+
+
 @pytest.mark.parametrize("broker", [4, 1])
 def test_a_stall_names_the_brokers_that_state_no_size(broker):
     """As one whose log dir became full and so offline. Writes went on, far below the throttle."""
