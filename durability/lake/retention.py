@@ -166,15 +166,22 @@ def midnight(moment: datetime) -> datetime:
 
 
 def _last_of_each_cluster(runs: Iterable[Row]) -> list[Row]:
-    """For each cluster, the last runs that evaluated it and that name it. runs: in the order in which they finished."""
+    """For each cluster, the last runs that evaluated it and that name it, and that of its newest snapshot.
+
+    Snapshots may be evaluated out of order. runs: in the order in which they finished.
+    """
     judging: dict[str, Row] = {}
     naming: dict[str, Row] = {}
+    newest: dict[str, tuple[datetime, Row]] = {}
     for run in runs:
         for snapshot in run["snapshots"] or []:
-            naming[snapshot["cluster"]] = run
+            cluster, captured_at = snapshot["cluster"], snapshot["captured_at"]
+            naming[cluster] = run
             if snapshot["status"] == ACCEPTED:
-                judging[snapshot["cluster"]] = run
-    return [*judging.values(), *naming.values()]
+                judging[cluster] = run
+                if cluster not in newest or captured_at >= newest[cluster][0]:
+                    newest[cluster] = captured_at, run
+    return [*judging.values(), *naming.values(), *(run for _, run in newest.values())]
 
 
 def _snapshot(row: Row) -> tuple[str, str]:

@@ -69,11 +69,22 @@ def stays_in_full(run, runs) -> bool:
     if days(max(run["captured_at"], run["finished_at"])) <= 40:
         return True
     later = [r for r in runs if r["finished_at"] > run["finished_at"]]
+
+    def order(entry, of):
+        return entry["captured_at"], of["finished_at"]
+
     for mine in run["snapshots"]:
+        same = [order(e, r) for r in runs for e in r["snapshots"] if is_judged(e, mine["cluster"])]
+        if is_judged(mine, mine["cluster"]) and order(mine, run) == max(same):
+            return True
         speaking = [e for r in later for e in r["snapshots"] if e["cluster"] == mine["cluster"]]
         if not speaking or (mine["status"] == "accepted" and all(e["status"] != "accepted" for e in speaking)):
             return True
     return is_evidence(run, runs)
+
+
+def is_judged(entry, cluster) -> bool:
+    return entry["cluster"] == cluster and entry["status"] == "accepted"
 
 
 def is_evidence(run, runs) -> bool:
