@@ -91,7 +91,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
             run, counts, headline, causes, status.resolved, rows, facets, lost, failures, data, plan, flagged
         )
         files["report.html"].writelines(page.render(report))
-        as_oscal.write(files, data.counted, causes)
+        as_oscal.write(files, data.counted, causes, plan.waivers)
         if outages.FILE in files:
             data.outages.write(files[outages.FILE])
         files["findings.json"].flush()

@@ -37,6 +37,8 @@ OBSERVATIONS, ITEMS = 10_000, 1_000
 """The most findings that are observations of their own, and the most items of the plan of action."""
 TEXT, FIXES = 4_000, 3
 OPEN = ("FAIL", "UNKNOWN", "EXEMPT")
+COVERS = ("control", "cluster", "resource")
+"""The expressions of a waiver that say what it covers."""
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, f"urn:{NAME}")
 
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -111,10 +113,13 @@ class Oscal:
             }
         )
 
-    def write(self, files: Mapping[str, TextIO], counted: pa.Table, causes: Causes) -> None:
+    def write(
+        self, files: Mapping[str, TextIO], counted: pa.Table, causes: Causes, waivers: Iterable[Mapping[str, Any]]
+    ) -> None:
         """Write the documents.
 
         files: by name, of FILES, and of POAM if anything fails or is exempt. counted: every finding (columns `results.COUNTED`).
+        waivers: the run's.
         """
         for (cluster, control, outcome), number in sorted(self.left.items()):
             text = f"{plural(number, 'more finding')} with outcome {outcome} in findings.json"
@@ -128,7 +133,7 @@ class Oscal:
         for name, document in documents.items():
             files[name].write(_compact(document()) + "\n")
         if POAM in files:
-            files[POAM].write(_compact(_plan_of_action(self.run, causes)) + "\n")
+            files[POAM].write(_compact(_plan_of_action(self.run, causes, waivers)) + "\n")
 
     def _definition(self) -> dict[str, Any]:
         implementations = [_implementation(framework) for framework in self.frameworks]
@@ -245,10 +250,18 @@ def _not_audited(cluster: str) -> dict[str, Any]:
     return {"cluster": cluster, "status": "not audited", "snapshot_id": None, "sha256": None}
 
 
-def _plan_of_action(run: Mapping[str, Any], causes: Causes) -> dict[str, Any]:
+def _plan_of_action(run: Mapping[str, Any], causes: Causes, waivers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The plan of action and milestones: an item per cause, with its fixes."""
     found = [(outcome, cause) for outcome in ("FAIL", "EXEMPT") for cause in causes.ranked(outcome)]
-    risks = [_risk(outcome, cause) for outcome, cause in found[:ITEMS]]
+    covered = {waiver["index"]: tuple(waiver.get(name) or "" for name in COVERS) for waiver in waivers}
+    same: Counter[tuple[str, ...]] = Counter()
+    risks = []
+    for outcome, cause in found[:ITEMS]:
+        # What a waiver covers stays the same when its line in the file moves. Waivers that cover the same are numbered.
+        covers = covered[cause.waiver["index"]] if cause.waiver else ("",)
+        identity = (outcome, cause.cluster, cause.cause or "", *covers)
+        same[identity] += 1
+        risks.append(_risk(cause, outcome, identity if same[identity] == 1 else (*identity, str(same[identity]))))
     items = [
         {
             "uuid": uid("item", risk["uuid"]),
@@ -267,9 +280,8 @@ def _plan_of_action(run: Mapping[str, Any], causes: Causes) -> dict[str, Any]:
     return {"plan-of-action-and-milestones": {**head, "system-id": system, "risks": risks, "poam-items": items}}
 
 
-def _risk(outcome: str, cause: Cause) -> dict[str, Any]:
+def _risk(cause: Cause, outcome: str, identity: Sequence[str]) -> dict[str, Any]:
     waiver = cause.waiver
-    identity = (outcome, cause.cluster, cause.cause or "", str(waiver["index"]) if waiver else "")
     severities = f" ({cause.severity_counts})" if cause.severity_counts else ""
     risk: dict[str, Any] = {
         "uuid": uid("risk", *identity),

@@ -18,7 +18,7 @@ from durability import resources
 from durability.policy import shipped_frameworks
 from durability.report.formats import oscal
 from tests import ROOT
-from tests.support.report_cases import finding, report, snapshot
+from tests.support.report_cases import WAIVERS, finding, report, snapshot
 
 LOCK = ROOT / "tests" / "data" / "trestle.lock"
 MESSAGE = {"message": "partition 0: replication factor 1, 3 required", "cause": "configuration:topic"}
@@ -176,6 +176,21 @@ def test_a_finding_keeps_its_uuids_from_run_to_run(tmp_path):
         before, after = ([each["uuid"] for each in d["assessment-results"]["results"][0][key]] for d in (first, second))
         assert before == after
     assert values(first["poam"]["poam-items"], "uuid") == values(second["poam"]["poam-items"], "uuid")
+
+
+def test_a_waived_risk_keeps_its_uuid_when_a_waiver_is_inserted_above(tmp_path):
+    waived = finding("cache-1", "replication-factor", "EXEMPT", waiver=0, **MESSAGE)
+    above = {**WAIVERS[1], "index": 0}
+    moved = [above, {**WAIVERS[0], "index": 1}]
+    first = documents(tmp_path / "first", [waived])["poam"]
+    second = documents(tmp_path / "second", [waived | {"waiver": 1}], waivers=moved)["poam"]
+    assert first["risks"] == second["risks"] and first["poam-items"] == second["poam-items"]
+
+
+def test_risks_of_waivers_that_cover_the_same_have_their_own_uuids(tmp_path):
+    rows = [finding(f"cache-{n}", "replication-factor", "EXEMPT", waiver=n, **MESSAGE) for n in (0, 1)]
+    risks = documents(tmp_path, rows, waivers=[{**WAIVERS[0], "index": n} for n in (0, 1)])["poam"]["risks"]
+    assert len({risk["uuid"] for risk in risks}) == 2
 
 
 def test_the_plan_of_action_has_fixes_and_waivers(tmp_path):
