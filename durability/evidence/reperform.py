@@ -43,10 +43,13 @@ def commands(kafka_version: str | None, kraft: bool | None = None) -> list[dict[
     return found
 
 
-def of_resource(kind: str, name: str, kafka_version: str | None, kraft: bool | None = None) -> list[dict[str, str]]:
+def of_resource(
+    kind: str, name: str, kafka_version: str | None, kraft: bool | None = None, live: bool | None = None
+) -> list[dict[str, str]]:
     """The commands that show one resource again: what each `shows`, and the `command`. Names are quoted for a shell.
 
     kind: resource_type of a finding. A waiver has none, nor has a name that a terminal can't show.
+    live: is the broker up? A broker that is down answers no question about itself.
 
     >>> [c["command"] for c in of_resource("topic", "a b", "4.3.1")][0]
     'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --topic \\'a b\\''
@@ -73,11 +76,17 @@ def of_resource(kind: str, name: str, kafka_version: str | None, kraft: bool | N
         ]
     if kind == "tier":
         return [racks]
+    if kind == "broker" and live is False:
+        return [racks]
     if kind == "broker":
         settings = f"--describe{everything} --entity-type brokers --entity-name {word}"
+        of_disks = f"kafka-log-dirs {BOOTSTRAP} --describe --broker-list {word}"
+        old = at_least(kafka_version, "1.0") is False
+        log_dirs = [] if old else [{"shows": "its log dirs, and the errors of those that are offline", "command": of_disks}]
         return [
-            {"shows": "brokers, and the APIs of each", "command": f"kafka-broker-api-versions {BOOTSTRAP}"},
+            racks,
             {"shows": "its settings and their sources", "command": f"kafka-configs {server['configs']} {settings}"},
+            *log_dirs,
         ]
     if kind == "application":
         members = f"kafka-consumer-groups {BOOTSTRAP} --describe --group {word} --members --verbose"

@@ -118,7 +118,7 @@ class _Facts:
         attempts = of_attempts(parts)
         for row in lake.scan(CLUSTERS, attempts, ("cluster", "kafka_version", "quorum_mode")).to_pylist():
             self.clusters[row["cluster"]] = row
-        names = ("cluster", "broker", "rack", "rack_state", "live", "fenced", "kafka_version")
+        names = ("cluster", "broker", "rack", "rack_state", "live", "fenced", "kafka_version", "offline_log_dirs")
         for row in lake.scan(BROKERS, attempts, names).to_pylist():
             self.brokers[row.pop("cluster"), str(row["broker"])] = row
         if not topics:
@@ -150,12 +150,13 @@ class _Facts:
         about = self.clusters.get(verdict["cluster"]) or {}
         kraft = None if about.get("quorum_mode") is None else about["quorum_mode"] == "kraft"
         part = self.parts.get(verdict["cluster"])
+        live = facts.get("live") if facts and kind == "broker" else None
         return {
             **{name: verdict[name] for name in _VERDICT},
             "snapshot": part and {"captured_at": to_text(part["captured_at"]), "attempt_id": part["attempt_id"]},
             "facts": facts,
             "reason": reason,
-            "commands": reperform.of_resource(kind, verdict["resource"], about.get("kafka_version"), kraft),
+            "commands": reperform.of_resource(kind, verdict["resource"], about.get("kafka_version"), kraft, live),
         }
 
     def _of_topic(self, key: tuple[str, str], listed: Sequence[int]) -> dict[str, Any] | None:
@@ -219,6 +220,9 @@ def _facts_in_words(verdict: Row) -> Iterator[str]:
             yield f"brokers: {'; '.join(map(_broker, facts['brokers']))}"
         if facts["more_partitions"]:
             yield f"and {plural(facts['more_partitions'], 'more partition')}"
+    elif verdict["resource_type"] == "broker":
+        others = (f"{name} {_known(facts[name])}" for name in ("fenced", "kafka_version", "offline_log_dirs"))
+        yield ", ".join([f"broker {_broker(facts)}", *others])
     else:
         yield ", ".join(f"{name} {_known(value)}" for name, value in facts.items())
 

@@ -132,6 +132,24 @@ def test_the_brokers_and_racks_that_a_tier_needs_are_shown_by_a_command():
     assert racks == of_resource("topic", "orders", "4.3.1")[-1]
 
 
+def test_log_dirs_of_a_broker_are_facts_that_a_command_shows(audited):
+    attempt = {"attempt_id": "eu-1"}
+    down = {"broker": 9, "rack": "az1", "rack_state": "named", "live": False}
+    disks = {"broker": 8, "rack": None, "rack_state": "none", "live": True, "offline_log_dirs": 1}
+    rows(audited, tables.BROKERS, down, disks, **attempt)
+    verdicts = [finding(f"b{id}", "FAIL", id, control="log-dirs", resource_type="broker") for id in ("8", "9")]
+    rows(audited, tables.FINDINGS, *verdicts, run_id="run-1", result_id="run-1:1")
+    found = sample.document(audited, 1_000, 7, None)
+    whole = {row["id"]: row for row in found["sample"]}
+    commands = [command["command"] for command in whole["b8"]["commands"]]
+    assert 'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list 8' in commands
+    assert whole["b8"]["facts"]["offline_log_dirs"] == 1
+    said = list(sample.lines(found))
+    assert "   broker 8 without a rack, fenced unknown, kafka_version unknown, offline_log_dirs 1" in said
+    # Kafka's tools ask a broker itself, so they fail for one that is down.
+    assert [command["shows"] for command in whole["b9"]["commands"]] == ["brokers that are up, with their racks"]
+
+
 def test_the_command_prints_json_and_refuses_what_it_cannot_do(audited, lake, tmp_path):
     def run(*arguments: str):
         return CliRunner().invoke(app, ["sample", *arguments], env={"LAKE": ""})
