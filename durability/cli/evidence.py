@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from durability.cli import exit_status
 from durability.cli.console import Console
-from durability.cli.options import Given, framework
+from durability.cli.options import Given, existing_lake, framework
 from durability.errors import Refused
-from durability.resources import state_folder
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -59,13 +57,7 @@ def _lake(given: Given) -> Lake:
     from durability.lake import Lake
     from durability.lake.tables import RUNS
 
-    location = given.text("lake") or str(state_folder() / "lake")
-    if "://" not in location:
-        location = os.path.abspath(location)
-        if not os.path.isfile(os.path.join(location, "catalog.db")) and not os.environ.get("DURABILITY_CATALOG"):
-            raise Refused(f"{given.label('lake')}{location}: no lake there; name the one that audits write to")
-        if not os.path.isdir(location):
-            raise Refused(f"{given.label('lake')}{location}: no such folder")
+    location = existing_lake(given)
     lake = Lake.open(location)
     if not lake.has(RUNS):
         raise Refused(f"the lake at {location} has no runs: it was never set up; run an audit on it")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from durability import resources
 from durability.cli.exit_status import FailOn, known_findings
@@ -107,8 +107,10 @@ class Options:
         return "demo"
 
 
-def checked(given: Given) -> Options:
+def checked(given: Given, lake: Literal["written", "read", "unused"] = "written") -> Options:
     """The validated options of an audit. Policy and waivers files are read here.
+
+    lake: what the command does with it. "read": without an input it reads the lake, which must exist then.
 
     Raises Refused for options that contradict each other or name nothing. Raises BadInput for a wrong policy or waivers file.
     """
@@ -125,7 +127,9 @@ def checked(given: Given) -> Options:
         raise Refused(f"{given.named('topology')}: no such file or folder")
     policies = resources.shipped("policies", *([] if sources else ["demo"]))
     out = Path(given.text("out") or "out").absolute()
-    lake = given.text("lake") or str(out / "lake" if topology else resources.state_folder() / "lake")
+    location = given.text("lake") or str(out / "lake" if topology else resources.state_folder() / "lake")
+    if lake == "read" and not sources:
+        location = existing_lake(given)
     baseline = given.file("baseline")
     fail_on = _fail_on(given) or (FailOn.NEW_CRITICAL if baseline else FailOn.NEVER)
     if baseline and fail_on is FailOn.NEVER:
@@ -139,12 +143,27 @@ def checked(given: Given) -> Options:
         policy=usable(load_policy, given.file("policy", policies / "policy.yaml")),
         waivers=usable(load_waivers, given.file("waivers", policies / "waivers.yaml")),
         out=given.folder("out", out),
-        lake=lake if "://" in lake else str(given.folder("lake", Path(lake).absolute())),
+        lake=location
+        if lake == "unused" or "://" in location
+        else str(given.folder("lake", Path(location).absolute())),
         fail_on=fail_on,
         known=known_findings(baseline, fail_on) if baseline else None,
         framework=framework(given),
         signing_key=_signing_key(given),
     )
+
+
+def existing_lake(given: Given) -> str:
+    """The address of the lake to read, by default that of cluster audits. Nothing is created: one that isn't there is refused."""
+    location = given.text("lake") or str(resources.state_folder() / "lake")
+    if "://" in location:
+        return location
+    location = os.path.abspath(location)
+    if not os.path.isfile(os.path.join(location, "catalog.db")) and not os.environ.get("DURABILITY_CATALOG"):
+        raise Refused(f"{given.label('lake')}{location}: no lake there; name the one that audits write to")
+    if not os.path.isdir(location):
+        raise Refused(f"{given.label('lake')}{location}: no such folder")
+    return location
 
 
 def _bootstrap(given: Given) -> str | None:

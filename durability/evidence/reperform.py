@@ -81,12 +81,11 @@ def of_resource(
     if kind == "broker":
         settings = f"--describe{everything} --entity-type brokers --entity-name {word}"
         of_disks = f"kafka-log-dirs {BOOTSTRAP} --describe --broker-list {word}"
-        old = at_least(kafka_version, "1.0") is False
-        log_dirs = [] if old else [{"shows": "its log dirs, and the errors of those that are offline", "command": of_disks}]
+        log_dirs = [{"shows": "its log dirs, and the errors of offline ones", "command": of_disks}]
         return [
             racks,
             {"shows": "its settings and their sources", "command": f"kafka-configs {server['configs']} {settings}"},
-            *log_dirs,
+            *(log_dirs if at_least(kafka_version, "1.0") is not False else ()),
         ]
     if kind == "application":
         members = f"kafka-consumer-groups {BOOTSTRAP} --describe --group {word} --members --verbose"

@@ -28,8 +28,7 @@ def newest(settings: Settings, cluster: str | None, snapshot_id: str | None = No
 
     cluster: None if the lake has only one cluster. Refused, with the names that there are, if no snapshot fits.
     """
-    lake = settings.open_lake()
-    lake.ensure()
+    lake = _lake(settings)
     accepted = lake.snapshots(status="accepted", kind="full")
     if snapshot_id is not None:
         accepted = [row for row in accepted if row["snapshot_id"] == snapshot_id]
@@ -50,14 +49,24 @@ def chosen(rows: Sequence[Mapping[str, Any]], cluster: str | None) -> dict[str, 
 
 def every(settings: Settings) -> list[dict[str, Any]]:
     """The rows of the lake's newest accepted snapshots, one for each cluster, by name. Refused without any."""
-    lake = settings.open_lake()
-    lake.ensure()
+    lake = _lake(settings)
     newest_of: dict[str, dict[str, Any]] = {}
     for row in sorted(lake.snapshots(status="accepted", kind="full"), key=lambda row: row["captured_at"]):
         newest_of[row["cluster"]] = row
     if not newest_of:
         raise Refused(NOTHING.format(f"the lake {settings.lake}"))
     return [newest_of[name] for name in sorted(newest_of)]
+
+
+def _lake(settings: Settings) -> Lake:
+    """The lake, with the tables of this version. Refused, and not set up, if it was never written to."""
+    from durability.lake.tables import SNAPSHOTS
+
+    lake = settings.open_lake()
+    if not lake.has(SNAPSHOTS):
+        raise Refused(NOTHING.format(f"the lake {settings.lake}"))
+    lake.ensure()
+    return lake
 
 
 def check_accepted(row: Mapping[str, Any]) -> None:

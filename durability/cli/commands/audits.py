@@ -71,7 +71,7 @@ def whatif(
 
     given = Given.of(ctx)
     items = parse(lose, given.label("lose"))
-    return run(checked(given), items, given.label("lose"), airflow=airflow)
+    return run(checked(given, "read"), items, given.label("lose"), airflow=airflow)
 
 
 _VERSION = typer.Option(
@@ -140,7 +140,7 @@ def restart_plan(
     from durability.cli.options import Given, checked
 
     given = Given.of(ctx)
-    return restart.run(checked(given), restart.limits(given))
+    return restart.run(checked(given, "read"), restart.limits(given))
 
 
 _WAVE = typer.Option("--wave", envvar="WAVE", help="A wave of the plan in OUT, from 1.", metavar="N")
@@ -167,7 +167,7 @@ def restart_check(
     from durability.cli.options import Given, checked
 
     given = Given.of(ctx)
-    return restart.check(checked(given), given)
+    return restart.check(checked(given, "unused"), given)
 
 
 def _choice(name: str, help: str, metavar: str) -> Any:
@@ -208,5 +208,5 @@ def plan(
     from durability.cli.options import Given, checked
 
     given = Given.of(ctx)
-    checked_options = checked(given)
+    checked_options = checked(given, "read")
     return change.run(checked_options, change.request(given, checked_options))

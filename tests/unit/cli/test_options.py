@@ -11,10 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from durability import resources
 from durability.cli import audit as command
 from durability.cli import exit_status, inputs
+from durability.cli.app import app
 from durability.cli.console import Console
 from durability.cli.exit_status import FailOn, known_findings, reached
 from durability.cli.options import Given, checked
@@ -98,6 +100,23 @@ def test_documents_get_a_lake_of_their_own_and_clusters_share_one(tmp_path, docu
     assert (asked.source, asked.bootstrap) == ("bootstrap", "a:1,b:2")
     assert asked.lake == str(ROOT / ".state" / "lake")
     assert asked.policy == ROOT / "policies" / "policy.yaml"
+
+
+@pytest.mark.parametrize("command", [("whatif", "--lose", "rack:az1"), ("restart-plan",), ("plan",)])
+def test_a_command_that_reads_a_lake_creates_none(tmp_path, command):
+    lake, out = tmp_path / "typo", tmp_path / "out"
+    done = CliRunner().invoke(app, [*command, "--lake", str(lake), "--out", str(out)])
+    assert done.exit_code == 2 and f"--lake {lake}: no lake there" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    lake.mkdir()
+    assert CliRunner().invoke(app, [*command, "--lake", str(lake), "--out", str(out)]).exit_code == 2
+    assert list(tmp_path.rglob("*")) == [lake]
+
+
+def test_a_check_of_a_wave_makes_no_lake(tmp_path, monkeypatch):
+    monkeypatch.setattr(resources, "state_folder", lambda: tmp_path / "state")
+    checked(Given({"bootstrap": "a:1", "out": str(tmp_path / "out")}), "unused")
+    assert not (tmp_path / "state").exists()
 
 
 def test_nothing_said_is_the_demo_with_its_own_policy(tmp_path):
