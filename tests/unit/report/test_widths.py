@@ -11,6 +11,7 @@ from durability.plan import lose
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report import whatif
+from durability.report.data.teams import file_name
 from tests.support.failure_costs import Cluster, Partition
 from tests.support.nights import NOW, OCTOBER, Nights
 from tests.support.report_cases import finding, snapshot, written
@@ -19,6 +20,7 @@ from tests.unit.report.test_failures_page import entry_of
 RACKS = {1: "north", 2: "south", 3: "west"}
 LONE, PAIR = Partition("lone", (3,), (3,), 1), Partition("pair", (1, 2), (1, 2), 2)
 NAMES = ("c46-laptop", "c19-appliance")
+LONG = "x" * 80
 BROKEN = """
 const range = document.createRange(), found = new Set();
 const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -124,3 +126,12 @@ def test_a_page_of_a_cluster_with_a_long_name_scrolls_down_only(chromium, predic
 def test_the_page_scrolls_down_only(chromium, page, width):
     of_page = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
     assert opened(chromium, page, width).run(of_page) == 0
+
+
+@pytest.mark.parametrize("file", ["report.html", "teams/index.html", f"teams/{file_name(LONG)}"])
+def test_pages_of_a_team_with_a_long_name_show_all_figures(chromium, tmp_path, file):
+    written([finding("orders", "rack-loss", message="m")], tmp_path, snapshots=[snapshot(team=LONG)])
+    of = "const page = document.{}; return page ? page.scrollWidth - page.clientWidth : 0"
+    shown = opened(chromium, tmp_path / file, 420)
+    assert shown.run(of.format("documentElement")) == 0
+    assert shown.run(of.format("querySelector('.teams')?.parentElement")) == 0
