@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from durability import resources
 from durability.plain import plain
 from durability.report.data.causes import Cause, Causes
 from durability.report.data.headline import changes_text, is_first, missed_objectives, overview
@@ -16,7 +17,6 @@ WIDTH = 110
 """The most characters of a line of prose. Commands and paths are never wrapped."""
 FAILURES, GAPS, NAMED = 4, 3, 3
 REMEDIATION = 1300  # characters: a reassignment with its verification, and the step before it
-PLAN = "To plan the changes that fix findings, run kafka-durability plan (make plan) with the same options."
 BOLD, DIM = "1", "2"
 TONES = {"critical": "31;1", "warning": "33;1", "unknown": "35;1", "good": "32;1"}
 COLOURS = {"critical": "31", "warning": "33", "info": "34", "unknown": "35"}
@@ -60,8 +60,14 @@ def summary_text(
     lines += _unknown(causes, run["snapshots"], paint)
     lines += ["", paint("Reports", BOLD), *(f"  {plain(str(path))}" for path in paths)]
     if summary["outcomes"]["FAIL"]:
-        lines += ["", *_wrapped(PLAN, width)]
+        lines += ["", *_wrapped(plan_hint(), width)]
     return "\n".join(lines) + "\n"
+
+
+def plan_hint() -> str:
+    """How to plan the fixes. A wheel has no Makefile."""
+    make = " (make plan)" if resources.checkout() else ""
+    return f"To plan the changes that fix findings, run kafka-durability plan{make} with the same options."
 
 
 def _seal(run: Mapping[str, Any], paint: Paint) -> str:

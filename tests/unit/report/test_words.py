@@ -72,7 +72,8 @@ def test_a_lost_controller_quorum_comes_before_all_else():
     assert first.details[1].startswith("9 of 9 topics have critical findings: 9 with offline partitions now")
     summary = console.summary_text(document, [])
     assert summary.index("Start voters 1 and 4") < summary.index("Rack az1 down")
-    assert summary.endswith(f"{console.PLAN}\n") and console.PLAN not in console.summary_text(findings_json([]), [])
+    hint = console.plan_hint()
+    assert summary.endswith(f"{hint}\n") and hint not in console.summary_text(findings_json([]), [])
 
 
 def test_what_is_down_is_named_right_after_what_it_does():
@@ -231,13 +232,19 @@ def test_commands_can_be_copied_from_the_terminal():
     assert all(line.startswith("     # ") for line in lines if "Words." in line) and max(map(len, lines[:8])) <= 120
 
 
+def test_an_installed_wheel_has_no_make(monkeypatch):
+    assert "kafka-durability plan (make plan) with" in console.plan_hint()
+    monkeypatch.setattr(console.resources, "checkout", lambda: None)
+    assert "kafka-durability plan with" in console.plan_hint()
+
+
 @pytest.mark.parametrize(("columns", "widest"), [(60, 60), (200, console.WIDTH), (None, console.WIDTH)])
 def test_prose_fits_the_terminal_and_commands_stay_whole(columns, widest):
     command = "kafka-configs --alter " + "x" * 99
     row = finding("x", "replication-factor", cause="c", remediation=f"# {'Words. ' * 30}\n{command}")
     lines = console.summary_text(findings_json([row]), [], width=columns).splitlines()
     assert f"     {command}" in lines
-    prose = [line for line in lines if "Words." in line or line in console.PLAN]
+    prose = [line for line in lines if "Words." in line or line in console.plan_hint()]
     assert widest - 10 < max(map(len, prose)) <= widest
 
 
