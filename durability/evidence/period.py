@@ -56,7 +56,7 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
     runs = [run for run in _newest(all_runs) if period.has(run["captured_at"])]
     if not runs:
         raise Refused(
-            f"the lake at {lake.location} has no nightly run from {period.start} to {period.end}{_has(all_runs)}"
+            f"the lake at {lake.location} has no nightly run from {period.start} to {period.end} that counts{_has(lake, period)}"
         )
     before = exceptions.open_after(lake, [run for run in _newest(all_runs) if run["captured_at"] < period.since])
     after, during = exceptions.open_after(lake, runs), exceptions.changes(lake, runs)
@@ -106,11 +106,15 @@ def _newest(runs: Iterable[Row]) -> list[Row]:
     return sorted(newest.values(), key=lambda run: (run["captured_at"], run["finished_at"]))
 
 
-def _has(runs: Sequence[Row]) -> str:
-    late = f". Runs that ended more than {LATE.days} days after the period don't count"
+def _has(lake: Any, period: Period) -> str:
+    """Which nightly runs a lake has, if none of the period counts."""
+    runs = lake.runs(NIGHTLY, ("result_id", "captured_at", "finished_at"))
     if not runs:
-        return f"{late}. It has none before either"
-    return f"{late}. Its runs before are from {night(runs[0]['captured_at'])} to {night(runs[-1]['captured_at'])}"
+        return ". It has no nightly run at all"
+    late = sum(period.has(run["captured_at"]) for run in runs)
+    said = f". {plural(late, 'run')} of the period ended more than {LATE.days} days after it" if late else ""
+    days = sorted(night(run["captured_at"]) for run in runs)
+    return f"{said}. Its nightly runs are from {days[0]} to {days[-1]}"
 
 
 def _snapshots(lake: Any, period: Period) -> list[dict[str, Any]]:

@@ -327,6 +327,17 @@ def test_what_is_no_period_is_refused(start, end, said):
         Period.of(start, end, NOW.date())
 
 
+def test_a_refusal_says_which_runs_there_are(lake):
+    made = Nights(lake)
+    with pytest.raises(Refused, match="that counts. It has no nightly run at all$"):
+        evidence.document(made.write(), OCTOBER, None, NOW)
+    for day in (3, 4):
+        made.run(day, [made.snapshot("eu", day)], finished_at=at(13))  # two days after the period
+    said = "2 runs of the period ended more than 2 days after it. Its nightly runs are from 2026-10-03 to 2026-10-04$"
+    with pytest.raises(Refused, match=said):
+        evidence.document(made.write(), OCTOBER, None, NOW)
+
+
 def test_the_command_writes_the_files_and_refuses_what_it_cannot_do(october, tmp_path):
     def run(*arguments: str):
         return CliRunner().invoke(app, ["evidence", "--out", str(tmp_path / "out"), *arguments], env={"LAKE": ""})
