@@ -115,6 +115,7 @@ def checked(given: Given, lake: Literal["written", "read", "unused"] = "written"
     Raises Refused for options that contradict each other or name nothing. Raises BadInput for a wrong policy or waivers file.
     """
     from durability.policy import load_policy, load_waivers
+    from durability.topology import reading
 
     sources = [name for name in ("bootstrap", "clusters", "topology") if given.text(name)]
     if len(sources) > 1:
@@ -130,6 +131,8 @@ def checked(given: Given, lake: Literal["written", "read", "unused"] = "written"
     location = given.text("lake") or str(out / "lake" if topology else resources.state_folder() / "lake")
     if lake == "read" and not sources:
         location = existing_lake(given)
+    if topology:  # before anything is fetched or created: it may be the wrong folder
+        reading.files(topology, [out, *([] if "://" in location else [Path(location)])])
     baseline = given.file("baseline")
     fail_on = _fail_on(given) or (FailOn.NEW_CRITICAL if baseline else FailOn.NEVER)
     if baseline and fail_on is FailOn.NEVER:

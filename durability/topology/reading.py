@@ -40,7 +40,7 @@ def read_each(path: Path | str, without: Iterable[Path] = ()) -> tuple[list[Topo
     root = Path(path)
     topologies: dict[tuple, Topology] = {}
     errors: list[BadInput] = []
-    for file in _files(root, without):
+    for file in files(root, without):
         name = printable(file.relative_to(root).as_posix() if file != root else file.name)
         try:
             document = _parse(file)
@@ -58,23 +58,24 @@ def read_each(path: Path | str, without: Iterable[Path] = ()) -> tuple[list[Topo
     return [topologies[key] for key in sorted(topologies)], errors
 
 
-def _files(root: Path, without: Iterable[Path]) -> list[Path]:
+def files(root: Path, without: Iterable[Path] = ()) -> list[Path]:
+    """The files that `read_each` reads. Raises BadInput if there are none."""
     if root.is_file():
         return [root]
     if not root.is_dir():
         raise BadInput(root, "", "no such file or folder; expected a kafka-topology/1 document or a folder of them")
     whole = root.resolve()
     left_out = [folder.resolve() for folder in without if whole in folder.resolve().parents]
-    files = [
+    found = [
         file
         for file in sorted(root.rglob("*.json"))
         if file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(root).parts)
         and not any(folder in file.resolve().parents for folder in left_out)
     ]
-    if not files:
+    if not found:
         raise BadInput(root, "", "no *.json file in this folder; expected kafka-topology/1 documents")
-    return files
+    return found
 
 
 class _Flaw:

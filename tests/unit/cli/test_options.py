@@ -113,6 +113,16 @@ def test_a_command_that_reads_a_lake_creates_none(tmp_path, command):
     assert list(tmp_path.rglob("*")) == [lake]
 
 
+@pytest.mark.parametrize("command", ["audit", "plan"])
+def test_a_folder_without_documents_is_refused_before_anything_is_made(tmp_path, command):
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "findings.json").write_text("{}")  # of an earlier run
+    given = {"topology": str(tmp_path), "out": str(tmp_path / "reports"), "lake": str(tmp_path / "lake")}
+    done = CliRunner().invoke(app, [command, *(word for name, value in given.items() for word in (f"--{name}", value))])
+    assert done.exit_code == 2 and "no *.json file in this folder" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"reports"}
+
+
 def test_a_check_of_a_wave_makes_no_lake(tmp_path, monkeypatch):
     monkeypatch.setattr(resources, "state_folder", lambda: tmp_path / "state")
     checked(Given({"bootstrap": "a:1", "out": str(tmp_path / "out")}), "unused")

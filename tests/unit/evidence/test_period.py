@@ -329,7 +329,7 @@ def test_what_is_no_period_is_refused(start, end, said):
 
 def test_a_refusal_says_which_runs_there_are(lake):
     made = Nights(lake)
-    with pytest.raises(Refused, match="that counts. It has no nightly run at all$"):
+    with pytest.raises(Refused, match=r"that counts\. It has no nightly run at all$"):
         evidence.document(made.write(), OCTOBER, None, NOW)
     for day in (3, 4):
         made.run(day, [made.snapshot("eu", day)], finished_at=at(13))  # two days after the period
