@@ -126,11 +126,13 @@ def checked(given: Given, lake: Literal["written", "read", "unused"] = "written"
     topology = Path(given.text("topology")).absolute() if given.text("topology") else None
     if topology and not topology.exists():
         raise Refused(f"{given.named('topology')}: no such file or folder")
-    policies = resources.shipped("policies", *([] if sources else ["demo"]))
     out = Path(given.text("out") or "out").absolute()
     location = given.text("lake") or str(out / "lake" if topology else resources.state_folder() / "lake")
+    is_demo = not sources
     if lake == "read" and not sources:
         location = existing_lake(given)
+        is_demo = _has_demo_alone(location, given.text("cluster"))
+    policies = resources.shipped("policies", *(["demo"] if is_demo else []))
     if topology:  # before anything is fetched or created: it may be the wrong folder
         reading.files(topology, [out, *([] if "://" in location else [Path(location)])])
     baseline = given.file("baseline")
@@ -167,6 +169,20 @@ def existing_lake(given: Given) -> str:
     if not os.path.isdir(location):
         raise Refused(f"{given.label('lake')}{location}: no such folder")
     return location
+
+
+def _has_demo_alone(location: str, cluster: str) -> bool:
+    """Whether a lake's snapshots, or those of the cluster, are of the embedded cluster, which has a policy of its own."""
+    from durability.embedded_kafka.demo import CLUSTER_ID
+    from durability.lake import Lake
+    from durability.lake.tables import SNAPSHOTS
+
+    lake = Lake.open(location)
+    if not lake.has(SNAPSHOTS):
+        return False
+    names = {row["cluster"] for row in lake.snapshots(cluster or None, "accepted", "full")}
+    ids = lake.kafka_cluster_ids(names)
+    return bool(names) and all(name in ids and ids[name][0] == CLUSTER_ID for name in names)
 
 
 def _bootstrap(given: Given) -> str | None:

@@ -20,11 +20,15 @@ from durability.cli.app import app
 from durability.cli.console import Console
 from durability.cli.exit_status import FailOn, known_findings, reached
 from durability.cli.options import Given, checked
+from durability.embedded_kafka.demo import CLUSTER_ID
 from durability.errors import BadInput, Refused, Unreachable
 from durability.report.data import outages
 from durability.runtime import out_lock
 from durability.steps import journal
+from durability.topology.document import LIVE
 from tests import ROOT
+from tests.support.lake import publish
+from tests.support.topology import healthy
 
 TYPO = (
     "format: durability-policy/1\nname: x\ntiers:\n  critical: {replication_facto: 3}\ntopics:\n  - {tier: critical}\n"
@@ -133,6 +137,18 @@ def test_nothing_said_is_the_demo_with_its_own_policy(tmp_path):
     asked = checked(Given({"out": str(tmp_path), "bootstrap": " ", "topology": ""}))
     assert asked.source == "demo"
     assert asked.policy == ROOT / "policies" / "demo" / "policy.yaml"
+
+
+def test_only_snapshots_of_the_embedded_cluster_have_its_policy(lake, tmp_path):
+    given = {"out": str(tmp_path / "out"), "lake": lake.location}
+    embedded = healthy(cluster="demo")
+    embedded["cluster"]["kafka_cluster_id"] = CLUSTER_ID
+    publish(lake, embedded, source=LIVE)
+    demo, own = (ROOT / "policies" / folder / "policy.yaml" for folder in ("demo", ""))
+    assert checked(Given(given), "read").policy == demo
+    publish(lake, healthy(cluster="payments"), source=LIVE)
+    policies = [checked(Given(given | {"cluster": name}), "read").policy for name in ("", "demo", "payments")]
+    assert policies == [own, demo, own]
 
 
 def test_an_installed_wheel_keeps_its_state_in_the_users_folders(tmp_path, monkeypatch):
