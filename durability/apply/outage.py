@@ -279,7 +279,7 @@ def waits_for(value: Value, partitions: Partitions, own: Mapping[str, str], fact
     """Why a value can't be put back yet; None if it can. A deleted topic has no partitions and waits for nothing.
 
     own: the topic's own settings now. A threshold is restored when the rack is back, enough replicas are in sync for it, and no
-    ELR is left to wipe. Replicas are moved back when their brokers are up and acks=all is accepted meanwhile.
+    ELR is left to wipe. Replicas are moved back when their brokers are up, unless the move makes brokers reject acks=all.
     """
     if value.is_replicas():
         number = int(value.key[1])
@@ -302,8 +302,9 @@ def _down(value: Value, facts: Facts) -> str | None:
 
 
 def _not_movable(value: Value, partition: Replicas, own: Mapping[str, str]) -> str | None:
-    """Why the replicas can't be moved back. Kafka counts those that it adds, so the effective minimum rises (KAFKA-15583).
+    """Why the replicas can't be moved back. Kafka counts those that it adds, so the effective minimum may rise (KAFKA-15583).
 
+    If it doesn't rise, a partition that rejects acks=all is moved back, too: a broker that it has since the outage may be gone.
     While the partition is still moved away, this cancels the move, and may leave only former replicas at once.
     """
     minimum = int(own[MIN_ISR]) if own.get(MIN_ISR, "").isdecimal() else value.in_force
@@ -313,11 +314,11 @@ def _not_movable(value: Value, partition: Replicas, own: Mapping[str, str]) -> s
     former = len({*value.was} & {*partition.isr})
     if partition.moving and former < min(minimum, len(value.was)):
         return f"partition {value.key[1]}: it is being moved, and too few of its former replicas are in sync to cancel that"
-    if len(partition.isr) >= needed:
+    most = len(partition.replicas)
+    if len(partition.isr) >= needed or needed <= most:
         return None
     why = f"partition {value.key[1]}: acks=all would need {needed} replicas in sync while it is moved back"
-    most = max(len(target(partition)), len(value.was))
-    return f"{why}. {BY_HAND} set {MIN_ISR} of the topic to at most {most}" if minimum > most else why
+    return f"{why}. {BY_HAND} set {MIN_ISR} of the topic to at most {most}"
 
 
 def needs_help(why: str) -> bool:

@@ -124,8 +124,10 @@ def test_what_a_threshold_waits_for(partitions, live, elr, waits):
     [
         (2, {}, (2, 3, 5), None),
         (4, {}, (2, 3, 5), "acks=all would need 4 replicas in sync while it is moved back. This doesn't end by itself"),
+        (4, {}, (2,), "This doesn't end by itself: set min.insync.replicas of the topic to at most 3"),
         (4, {MIN: "3"}, (2, 3, 5), None),
-        (3, {}, (2, 3), "acks=all would need 3 replicas in sync while it is moved back"),
+        (3, {}, (2, 3), None),  # acks=all is rejected now, and the move needs no more in sync
+        (2, {}, (2,), None),
         (None, {}, (2, 3, 5), "its min.insync.replicas is unknown. This doesn't end by itself"),
         (None, {MIN: "2"}, (2, 3, 5), None),
     ],
