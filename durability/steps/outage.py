@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
     from durability.apply.kafka import KafkaCluster
     from durability.apply.outage import Decision
+    from durability.apply.outage_back import Restored
     from durability.apply.outage_run import Entries, Known, Outcome
     from durability.apply.permissions import Asked
     from durability.apply.record import Approval, Changes
@@ -359,7 +360,9 @@ def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary)
         back, ready = outage_back.survey(cluster, changes, work.known())
     waits = outage_back.waiting(back)
     summary.problems += _told(waits.failed | _stuck(waits.waiting))
-    return ready or not back.stays()
+    ready = ready or not back.stays()
+    summary.text = "topics can be restored" if ready else _waiting(waits)
+    return ready
 
 
 def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
@@ -376,13 +379,16 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
             with changes.claimed():
                 restored = outage_back.restore(ClaimedCluster(cluster, changes), changes, known, work.throttle)
         throttled = bool(outage_throttle.open_rows(changes))
-    waiting = ""
-    if restored.waiting:
-        topic, why = min(restored.waiting.items())
-        waiting = f", {counted(len(restored.waiting), 'topic')} waiting, such as {topic}: {why}"
-    summary.text = plain(f"{counted(restored.back, 'topic')} as before{waiting}")
+    waiting = f", {_waiting(restored)}" if restored.waiting else ""
+    summary.text = f"{counted(restored.back, 'topic')} as before{waiting}"
     summary.problems += restored.left + restored.throttles + _told(restored.failed | _stuck(restored.waiting))
     return not restored.waiting and not throttled
+
+
+def _waiting(restored: Restored) -> str:
+    """How many topics wait, and why the first of them does."""
+    topic, why = min(restored.waiting.items())
+    return plain(f"{counted(len(restored.waiting), 'topic')} waiting, such as {topic}: {why}")
 
 
 def _stuck(waiting: Mapping[str, str]) -> dict[str, str]:

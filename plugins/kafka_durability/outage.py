@@ -135,6 +135,7 @@ class LookingStep(Step):
                 if not outage.is_open(work):
                     raise AirflowSkipException("nothing is left to put back")
                 done = self.look(work, summary)
+                self.log.info("%s", summary.text)
             except Unreachable as error:
                 self.log.warning("%s", error)
                 done = False
@@ -155,9 +156,7 @@ class WatchOperator(LookingStep):
     """Waits until a topic can be put back: its rack is back, its replicas are in sync, and no ELR is left."""
 
     def look(self, work: Work, summary: StepSummary) -> bool:
-        ready = outage.is_ready(work, connect, allows, summary)
-        summary.text = "topics can be restored" if ready else "the rack isn't back"
-        return ready
+        return outage.is_ready(work, connect, allows, summary)
 
 
 class RestoreOutageOperator(LookingStep):

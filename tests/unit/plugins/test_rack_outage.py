@@ -38,6 +38,13 @@ def ran(task, answer=None, **changed):
     except (AirflowFailException, AirflowSkipException) as error:
         return f"{type(error).__name__}: {error}"
 
+logged = []
+
+def said(text, *arguments):
+    logged.append(text % arguments)
+
+LookingStep.log = SimpleNamespace(info=said, warning=said)
+
 def detect(*readings, **changed):
     answers = iter(readings)
     outage.lost_now = lambda settings, params, connect: ("eu", next(answers))
@@ -46,6 +53,7 @@ def detect(*readings, **changed):
 def watch(kind, is_open, ready, answer=None):
     def look(work, *rest):
         seen.append(work.approval and work.approval.by)
+        rest[-1].text = "waiting for az1"
         if isinstance(ready, Exception):
             raise ready
         return ready
@@ -103,7 +111,7 @@ print("RESULT", json.dumps({
         approve({"hold": 1}, 1, apply=True, give_up_elr=True),
     ],
     "change": [change("r:1"), change("r:2")],
-    "answered": answered(),
+    "answered": answered(), "logged": logged,
 }))
 """
 
@@ -124,6 +132,7 @@ def test_the_tasks_of_a_rack_outage(tmp_path):
     assert nothing == "AirflowSkipException: nothing is left to put back" and ready is back is None
     assert waits == silent == no_lake == [timer, "again"]
     assert refused == "AirflowFailException: not allowed"
+    assert "waiting for az1" in found["logged"]
     assert approvals == [None, "ann", None, None, None]
     off, hold, asked, ticked = found["approve"]
     assert off == ["AirflowSkipException: `apply` is false, so nothing is changed"]

@@ -119,9 +119,11 @@ def test_a_restore_that_waits_writes_nothing(settings, snapshot, lake, monkeypat
     assert not outage.restore(work, lambda name: {}, lambda name: True, summary)
     assert summary.text == "0 topics as before, 1 topic waiting, such as at-least: partition 0: broker 1 out of sync"
     assert not outage.is_ready(work, lambda name: {}, lambda name: True, summary)
+    assert summary.text == "1 topic waiting, such as at-least: partition 0: broker 1 out of sync"
     assert lake.scan(CHANGES).num_rows == before
     now.minimum = "3"
     assert outage.is_ready(work, lambda name: {}, lambda name: True, summary)
+    assert summary.text == "topics can be restored"
     assert outage.restore(work, lambda name: {}, lambda name: True, summary) and not outage.is_open(work)
 
 
