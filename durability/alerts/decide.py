@@ -184,7 +184,7 @@ def _seen(alert: Alert, problems: Sequence[Problem], pulse: ClusterPulse) -> Ale
         now=_texts(mine, alert.subjects),
         tiers=_sighted(alert.tiers, {problem.tier for problem in mine}, pulse.moment),
         partitions=sum(problem.partitions for problem in mine),
-        topics=sum(problem.topics for problem in mine),
+        topics=len(frozenset[str]().union(*(problem.topics for problem in mine))),
         examples=tuple(name for problem in mine for name in problem.examples)[:3],
         reason=mine[0].reason,
         clusters=mine[0].clusters,

@@ -107,5 +107,5 @@ def _problems(
     examples = tuple(sorted(names)[:EXAMPLES])
     for after, tier in sorted(tiers):
         cause = Cause(TEXTS[subject], frozenset({subject} if fleet is None else {subject, f"{NAMED}{fleet}"}))
-        yield Problem(UNREADABLE, tier, after, (cause,), 0, 0, examples, reason, clusters=len(names), listed=listed)
+        yield Problem(UNREADABLE, tier, after, (cause,), 0, frozenset(), examples, reason, len(names), listed)
         examples = ()

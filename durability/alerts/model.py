@@ -36,6 +36,7 @@ class Problem:
     """Partitions of one category and tier that have the same causes, counted.
 
     after: how long the tier lets its topics be in the category.
+    topics: their names: another problem may have partitions of the same topics.
     examples: names of some of the partitions.
     reason: why a cluster could not be read.
     clusters, listed: of FLEET, how many could not be read, and how many the pulse was to read.
@@ -46,7 +47,7 @@ class Problem:
     after: timedelta
     causes: tuple[Cause, ...]
     partitions: int = 1
-    topics: int = 1
+    topics: frozenset[str] = frozenset()
     examples: tuple[str, ...] = ()
     reason: str | None = None
     clusters: int | None = None

@@ -82,7 +82,7 @@ def _read(
                     policy.tiers[tier].page_after[category],
                     causes(text, part.cluster, racks),
                     found.partitions,
-                    len(found.topics),
+                    frozenset(found.topics),
                     tuple(found.examples),
                 )
                 for (cluster, category, tier, text), found in sorted(counts.items())

@@ -62,7 +62,7 @@ def _problem(part: SnapshotPart, policy: Policy, tiers: Iterable[str]) -> Iterab
         text = AUDITOR if part.reason == LOST else CAUSES.get(part.status, NOT_LISTED)
         cause = Cause(text, frozenset({SUBJECT}))
         reason = clipped(part.reason, REASON) or None
-        yield Problem(UNREADABLE, tier, after, (cause,), partitions=0, topics=0, reason=reason)
+        yield Problem(UNREADABLE, tier, after, (cause,), partitions=0, reason=reason)
 
 
 def _resolved(lake: Lake, parts: Iterable[SnapshotPart]) -> dict[str, set[str]]:

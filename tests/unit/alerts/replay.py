@@ -16,11 +16,12 @@ UNREAD, MISSING = "unread", "missing"
 
 
 def problem(text: str, category: str = "offline", tier: str = "critical", after: timedelta = AFTER, racks=None):
-    return Problem(category, tier, after, causes(text, "eu", racks or {}), 3, 1, (f"orders-{len(text)}",))
+    topics = frozenset({f"orders of {tier}"})
+    return Problem(category, tier, after, causes(text, "eu", racks or {}), 3, topics, (f"orders-{len(text)}",))
 
 
 def unreadable(after=AFTER, reason="no route"):
-    return Problem(UNREADABLE, "critical", after, (Cause("not read", frozenset({"cluster"})),), 0, 0, reason=reason)
+    return Problem(UNREADABLE, "critical", after, (Cause("not read", frozenset({"cluster"})),), 0, reason=reason)
 
 
 class Replay:

@@ -265,3 +265,12 @@ def test_partitions_of_several_tiers_are_said_to_be_of_all_of_them():
         problems = (problem(THREE), problem(THREE, tier="scratch"))
         alerts = decide.advance(alerts, [ClusterPulse("eu", moment, None, problems)], ["eu"], moment)
     assert "6 partitions of 2 topics in tiers critical and scratch" in messages.details(alerts[0], PAGE)
+
+
+def test_a_topic_with_partitions_of_several_causes_counts_once():
+    alerts = []
+    for minute in (0, 5):
+        moment = START + timedelta(minutes=minute)
+        problems = (problem(THREE), problem(f"rack:az1 down, {THREE}"))
+        alerts = decide.advance(alerts, [ClusterPulse("eu", moment, None, problems)], ["eu"], moment)
+    assert (alerts[0].partitions, alerts[0].topics) == (6, 1)

@@ -33,7 +33,7 @@ class Fleet:
         for name in NAMES:
             cause = Cause("not read", frozenset({"cluster"}))
             reason = "worker gone" if name in lost else f"{name}: no route"
-            problem = Problem(UNREADABLE, "critical", AFTER, (cause,), 0, 0, reason=reason)
+            problem = Problem(UNREADABLE, "critical", AFTER, (cause,), 0, reason=reason)
             missing = name in unread or name in lost
             pulses.append(
                 ClusterPulse(name, moment, "pay", (problem,) if missing else (), unread=missing, lost=name in lost)
@@ -125,7 +125,7 @@ def test_two_fleets_in_one_lake_have_alerts_of_their_own():
         nonlocal alerts
         moment = START + timedelta(minutes=minute)
         cause = Cause("not read", frozenset({"cluster"}))
-        problem = Problem(UNREADABLE, "critical", AFTER, (cause,), 0, 0)
+        problem = Problem(UNREADABLE, "critical", AFTER, (cause,), 0)
         pulses = [ClusterPulse(n, moment, "pay", (problem,) if unread else (), unread=unread) for n in names]
         alerts = decide.advance(alerts, pulses, names, moment + timedelta(seconds=30), fleet=fleet)
 
@@ -147,7 +147,7 @@ def test_an_alert_from_before_fleets_had_names_goes_on():
     run.pulse(*NAMES)
     run.pulse(*NAMES)
     moment = START + timedelta(minutes=10)
-    problem = Problem(UNREADABLE, "critical", AFTER, (Cause("not read", frozenset({"cluster"})),), 0, 0)
+    problem = Problem(UNREADABLE, "critical", AFTER, (Cause("not read", frozenset({"cluster"})),), 0)
     pulses = [ClusterPulse(n, moment, "pay", (problem,), unread=True) for n in NAMES]
     (one,) = decide.advance(run.alerts, pulses, NAMES, moment, fleet="a")
     assert (one.key, one.state, one.pulsed) == (run.one().key, OPEN, moment)
