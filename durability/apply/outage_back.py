@@ -248,9 +248,12 @@ def _left(value: Value, now: Any) -> str:
         return plain(
             f"{topic}-{name}: its replicas stay, because one of its former brokers {was} isn't registered any more"
         )
-    what = f"{topic}-{name}: replicas" if isinstance(name, int) else f"topic {topic}: {name}"
     was, is_now = (_text(v) for v in (value.was, now))
-    return plain(f"{what} {is_now} was set by others and stays; before the outage it was {was}")
+    if isinstance(name, int):
+        return plain(
+            f"{topic}-{name}: replicas {is_now} were set by others and stay; before the outage they were {was}"
+        )
+    return plain(f"topic {topic}: {name} {is_now} was set by others and stays; before the outage it was {was}")
 
 
 def _text(value: Any) -> str:

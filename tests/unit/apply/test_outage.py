@@ -458,6 +458,15 @@ def test_replicas_stay_once_a_former_broker_is_unregistered():
     assert world.states() == {LEFT}
 
 
+def test_replicas_that_others_chose_are_named():
+    world, waits = World(True), []
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(True), known(True), False))
+    world.targets.clear()
+    world.replicas["inherits"], world.live = (6,), frozenset(RACKS)
+    world.run(None, False, lambda c: waits.append(outage_back.restore(world, c, known(True))))
+    assert waits[0].left == ["inherits-0: replicas 6 were set by others and stay; before the outage they were 1,4,2"]
+
+
 @pytest.mark.parametrize("later", [(2, 3, 5), (2, 3, 6)], ids=["shown-late", "of-others"])
 def test_replicas_that_a_broker_shows_late_are_not_those_of_others(later, monkeypatch):
     world = World(True)
