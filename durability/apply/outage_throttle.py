@@ -55,9 +55,10 @@ def last_rate(changes: Changes) -> int | None:
 
 
 def are_over(cluster: Cluster, changes: Changes) -> bool:
-    """Are there throttles to put back, and is none of their topics being moved? Nothing is changed."""
+    """Can throttles be put back now, since none of their topics is being moved? Nothing is changed."""
     rows = open_rows(changes)
-    return bool(rows) and _ended(cluster, rows) is not None
+    reading = _ended(cluster, rows) if rows else None
+    return reading is not None and any(throttles.can_put_back(cluster, row, reading) for row in rows)
 
 
 def _ended(cluster: Cluster, rows: Sequence[Row]) -> Reading | None:

@@ -154,6 +154,15 @@ def put_back(
     return stays + others
 
 
+def can_put_back(cluster: Cluster, row: Row, reading: Reading) -> bool:
+    """Would `put_back` change a setting, or close the row? What is left may be on brokers that are down. reading: a fresh one."""
+    changes = [
+        c for c in _changes(row.becomes) if not _is_broker(c.resource) or not reading.is_gone(int(c.resource.name))
+    ]
+    own, unread = _shown(cluster, changes, reading.live)
+    return not unread or any(own[c.resource].get(c.name) == c.value for c in changes if c.resource in own)
+
+
 def _is_broker(resource: Resource) -> bool:
     return resource.type is ResourceType.BROKER
 

@@ -27,7 +27,7 @@ def check(topology: Topology, *, stated: str | None, last: tuple[str, datetime] 
         )
     moment = f"{last[1].astimezone(UTC):%Y-%m-%d %H:%M} UTC" if last else ""
     raise Refused(
-        f"{here}. Its last snapshot, of {moment}, is of {shown(expected)}; history and waivers under this name are that "
+        f"{here}. Its last full snapshot, of {moment}, is of {shown(expected)}; history and waivers under this name are that "
         "cluster's. Correct the Connection, or give the other cluster a name of its own. If it replaces the first one and "
         f"continues its history, state kafka_cluster_id: {shown(found)} for it in the clusters file."
     )

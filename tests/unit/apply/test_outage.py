@@ -591,6 +591,25 @@ def test_a_threshold_is_restored_before_a_throttle_takes_its_time(monkeypatch):
     assert made[0] == MIN and "leader.replication.throttled.rate" in made
 
 
+def test_what_is_left_of_a_throttle_on_a_dead_broker_asks_for_no_claim():
+    world, seen = World(True), []
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(True), known(True), False, 9))
+    for _ in range(3):
+        world.read([])
+
+    def lift(changes):
+        seen.append(outage_throttle.are_over(world, changes))
+        outage_throttle.lift(world, changes)
+
+    live = world.live
+    world.live = live - {5}
+    world.run(None, False, lift)
+    world.run(None, False, lift)
+    world.live = live
+    world.run(None, False, lift)
+    assert seen == [True, False, True] and not outage_throttle.open_rows(world.changes())
+
+
 def test_a_move_of_ours_whose_target_is_lost_too_gets_another_one():
     world, outcomes = World(True), []
 

@@ -71,7 +71,7 @@ def test_another_cluster_is_refused_and_accepted_once_the_file_states_its_id(lak
     [failure] = got.failures
     assert got.attempts == []
     assert failure.reason == (
-        'cluster test: another Kafka cluster answers, with the id "two". Its last snapshot, of 2026-11-21 02:00 UTC, is of '
+        'cluster test: another Kafka cluster answers, with the id "two". Its last full snapshot, of 2026-11-21 02:00 UTC, is of '
         '"one"; history and waivers under this name are that cluster\'s. Correct the Connection, or give the other cluster a '
         'name of its own. If it replaces the first one and continues its history, state kafka_cluster_id: "two" for it in '
         "the clusters file."
