@@ -125,7 +125,7 @@ def put_back(
     was = {(change.resource, change.name): change.value for change in _changes(row.was)}
     new = {of_topic(name) for name in recreated}
     all_of_row = [change for change in _changes(row.becomes) if change.resource not in new]
-    gone = {c.resource for c in all_of_row if _is_broker(c.resource) and reading.is_gone(int(c.resource.name))}
+    gone = {change.resource for change in all_of_row if _is_gone(change.resource, reading)}
     ours = [change for change in all_of_row if change.resource not in gone]
     own, unread = _shown(cluster, ours, reading.live)
     back: list[SettingChange] = []
@@ -156,11 +156,13 @@ def put_back(
 
 def can_put_back(cluster: Cluster, row: Row, reading: Reading) -> bool:
     """Would `put_back` change a setting, or close the row? What is left may be on brokers that are down. reading: a fresh one."""
-    changes = [
-        c for c in _changes(row.becomes) if not _is_broker(c.resource) or not reading.is_gone(int(c.resource.name))
-    ]
+    changes = [change for change in _changes(row.becomes) if not _is_gone(change.resource, reading)]
     own, unread = _shown(cluster, changes, reading.live)
     return not unread or any(own[c.resource].get(c.name) == c.value for c in changes if c.resource in own)
+
+
+def _is_gone(resource: Resource, reading: Reading) -> bool:
+    return _is_broker(resource) and reading.is_gone(int(resource.name))
 
 
 def _is_broker(resource: Resource) -> bool:

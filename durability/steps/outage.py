@@ -382,7 +382,7 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
     waiting = f", {_waiting(restored)}" if restored.waiting else ""
     summary.text = f"{counted(restored.back, 'topic')} as before{waiting}"
     if throttled and not restored.waiting:
-        summary.text += ", a throttle waits for a broker that is down or doesn't answer"
+        summary.text += ", a throttle stays until its brokers are up and its topics aren't being moved"
     summary.problems += restored.left + restored.throttles + _told(restored.failed | _stuck(restored.waiting))
     return not restored.waiting and not throttled
 
