@@ -140,10 +140,11 @@ def changes(lake: Any, runs: Sequence[Row]) -> Changes:
     found = Changes()
     counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
     numbers: Counter[tuple[str | None, ...]] = Counter()
-    for row in grouped(lake, runs, is_in("change", CHANGED), CHANGE_KEYS):
+    parts = list(_rows_of(lake, runs, is_in("change", CHANGED), ("id", *CHANGE_KEYS)))
+    for row in (row for part in parts for row in _count(part, CHANGE_KEYS, ())):
         counted[row["result_id"]][row["change"]] += row["count_all"]
         numbers[tuple(row[key] for key in CHANGE_KEYS)] += row["count_all"]
-    for key, number in (numbers - _repeated(lake, runs)).items():
+    for key, number in (numbers - _repeated(parts, runs)).items():
         row = dict(zip(CHANGE_KEYS, key, strict=True))
         if row["change"] == "new":
             found.opened[row["cluster"], row["control"], row["outcome"], row["severity"]] += number
@@ -159,13 +160,12 @@ def changes(lake: Any, runs: Sequence[Row]) -> Changes:
     return found
 
 
-def _repeated(lake: Any, runs: Sequence[Row]) -> Counter[tuple[str | None, ...]]:
-    """Changes that the run before had found already, by CHANGE_KEYS.
+def _repeated(parts: Sequence[pa.Table], runs: Sequence[Row]) -> Counter[tuple[str | None, ...]]:
+    """Changes that the run before had found already, by CHANGE_KEYS. parts: `id` and CHANGE_KEYS of all changes.
 
     A run is compared with the newest one of its time in the lake. If a clock jumped back, or documents were audited out of order,
     two runs are compared with the same one. Both then open or close the same findings.
     """
-    parts = list(_rows_of(lake, runs, is_in("change", CHANGED), ("id", *CHANGE_KEYS)))
     if not parts:
         return Counter()
     table = pa.concat_tables(parts)

@@ -74,9 +74,7 @@ def of_resource(
             },
             racks,
         ]
-    if kind == "tier":
-        return [racks]
-    if kind == "broker" and live is False:
+    if kind == "tier" or (kind == "broker" and live is False):
         return [racks]
     if kind == "broker":
         settings = f"--describe{everything} --entity-type brokers --entity-name {word}"
