@@ -43,7 +43,7 @@ WHY = {
     "few-brokers": "it needs more replicas than there are live brokers: add brokers, or give it a tier that asks for fewer",
     "few-racks": "the racks of the live brokers don't suffice: add a rack, or give it a tier that asks for fewer",
     "avoided": "only the avoided brokers could take its replicas: avoid fewer brokers, or add one",
-    "no-room": "the brokers that could take its replicas have no room, or a failed disk: add disks or brokers, or replace it",
+    "no-room": "the brokers that could take its replicas have full or failed disks: add or replace disks, or add brokers",
     "too-loaded": "only brokers that have more replicas than most could take its replicas: add a broker",
 }
 """Why the planner leaves a topic out, and what else helps (`durability.remedies.moves.model.Code`)."""
