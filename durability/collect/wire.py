@@ -21,6 +21,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
+from durability.collect import interrupts
 from durability.collect.answer_sizes import UNAUTHENTICATED, allow, largest_answer
 from durability.collect.limits import Limits
 from durability.collect.reasons import (
@@ -134,10 +135,11 @@ class Wire:
         return max(0.0, self.deadline - time.monotonic())
 
     def run(self, work: Job) -> Any:
-        """Run the event loop in this thread until `work` has ended. Returns its result."""
+        """Run the event loop in this thread until `work` has ended, or a signal ends it. Returns its result."""
         future = self._net.call_soon_with_future(work)
         # The deadline limits every wait inside. The margin is for the work between the last wait and the end.
-        self._net.poll(timeout_ms=(self.remaining + 60) * 1000, future=future)
+        with interrupts.awaited(future, self._net.wakeup) as waits:
+            self._net.poll(timeout_ms=(self.remaining + 60) * 1000, future=waits)
         if not future.is_done:
             raise Unread("REQUEST_TIMED_OUT: the collection's deadline has passed")
         if future.exception is not None:
