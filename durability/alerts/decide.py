@@ -85,9 +85,29 @@ def advance(
             by_cluster[pulse.cluster] = _of_cluster(before, pulse)
     named.add(FLEET)
     mine = [
-        alert if alert.cluster in named else _unlisted(alert, now) for found in by_cluster.values() for alert in found
+        replace(alert, fleet=fleet) if alert.cluster in named else _unlisted(alert, now)
+        for found in by_cluster.values()
+        for alert in found
     ]
     return [*mine, *(_unlisted(alert, now) for alert in others)]
+
+
+def is_sent_by(alert: Alert, fleet: str | None, listed: Iterable[str] | None) -> bool:
+    """Does this fleet send the alert? Other fleets send theirs. Those of a fleet without pulses are closed, and sent, by any.
+
+    fleet: None for documents, and if the clusters file can't be read. An alert sent twice is better than one not sent.
+    listed: the clusters of the pulse; None if that isn't known.
+    """
+    if fleet is None or alert.why == NOT_LISTED:
+        return True
+    if of_other_fleet(alert, fleet):
+        return False
+    return alert.fleet == fleet or listed is None or alert.cluster in listed
+
+
+def is_written_by_others(alert: Alert, fleet: str | None, now: datetime) -> bool:
+    """Does another fleet write the alert with its own pulses? What this one has read of it may be older."""
+    return alert.fleet not in (None, fleet) and alert.tracked and now - alert.pulsed < GAP
 
 
 def _unlisted(alert: Alert, now: datetime) -> Alert:

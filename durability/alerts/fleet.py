@@ -46,7 +46,9 @@ def fleets(subjects: Iterable[str]) -> list[str]:
 
 
 def of_other_fleet(alert: Alert, fleet: str | None) -> bool:
-    """Is it an alert of another fleet in the same lake? One of an earlier version names no fleet."""
+    """Is it an alert of another fleet in the same lake? One of an earlier version may name no fleet."""
+    if alert.fleet is not None:
+        return alert.fleet != fleet
     return alert.cluster == FLEET and fleets(alert.subjects) not in ([], [f"{NAMED}{fleet}"])
 
 

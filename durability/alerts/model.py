@@ -119,6 +119,7 @@ class Alert:
     why: why it is closed, unless by an all-clear.
     reason: why its cluster could not be read, at the last sight. Of FLEET: the most frequent reason.
     clusters, listed: as in Problem, at the last sight.
+    fleet: the name of the fleet whose pulses saw it; None for documents, and for alerts of earlier versions.
     """
 
     key: str
@@ -147,6 +148,7 @@ class Alert:
     reason: str | None = None
     clusters: int | None = None
     listed: int | None = None
+    fleet: str | None = None
     deliveries: tuple[Delivery, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ PULSED = timedelta(minutes=15)
 _SAME = (
     *("key", "cluster", "category", "team", "state", "cause", "tier", "partitions", "topics", "first_seen", "opened"),
     *("last_seen", "closed", "why", "pulsed", "clean", "unknown", "revision", "reason"),
-    *("clusters", "listed"),
+    *("clusters", "listed", "fleet"),
 )
 
 

@@ -43,6 +43,7 @@ ALERTS = Table(
         # Of the fleet, whose `cluster` is *: clusters that could not be read at the last sight, and all of the pulse.
         ("clusters", pa.int64()),
         ("listed", pa.int64()),
+        ("fleet", pa.string()),  # whose pulses saw it. NULL: those of documents, or of an earlier version
     ),
     sort=("cluster", "key"),
 )

@@ -48,14 +48,14 @@ def alert(
 
     lake = settings.open_lake()
     run = (run_id, plan.result_id if plan else run_id)
+    fleet = settings.fleet
     alerts = store.load(lake, clock())
     states = {one.key: one.state for one in alerts}
+    listed = None
     if plan:
         pulses = observe(lake, plan, load_policy(settings.policy))
         listed = [part.cluster for part in plan.snapshots]
-        alerts = decide.advance(
-            alerts, pulses, listed, clock(), receiver=bool(list(channels_of(None))), fleet=settings.fleet
-        )
+        alerts = decide.advance(alerts, pulses, listed, clock(), receiver=bool(list(channels_of(None))), fleet=fleet)
     channels = {team: list(channels_of(team)) for team in {one.team for one in alerts}}
 
     def remember(changed: Iterable[Alert]) -> None:
@@ -64,8 +64,13 @@ def alert(
     remember(
         one
         for one in alerts
-        if states.get(one.key) != one.state or deliver.unfinished(one, channels[one.team], clock())
+        if states.get(one.key) != one.state
+        or (
+            not decide.is_written_by_others(one, fleet, clock())
+            and deliver.unfinished(one, channels[one.team], clock())
+        )
     )
+    alerts = [one for one in alerts if decide.is_sent_by(one, fleet, listed)]
 
     def send(alerts: list[Alert], keyed: bool) -> list[Alert]:
         of_kind = {team: [one for one in each if one.keyed == keyed] for team, each in channels.items()}

@@ -481,6 +481,55 @@ def test_open_alerts_are_sent_again_before_a_receiver_that_is_slow(fleet, server
     assert order.count("slow") == 3
 
 
+def test_fleets_that_share_a_lake_send_their_own_alerts(fleet, tmp_path, server):
+    """eu is a cluster of fleet a. A pulse of b neither pages for it nor repeats its page, nor writes it while a has pulses."""
+    of_a, of_b = (replace(fleet.settings, clusters=tmp_path / f"{name}.yaml") for name in "ab")
+    for name, cluster in (("a", "eu"), ("b", "us")):
+        connection = f"clusters:\n  - {{id: {cluster}, connection: kafka_{cluster}}}\n"
+        (tmp_path / f"{name}.yaml").write_text(f"format: durability-clusters/1\nfleet: {name}\n{connection}")
+    own, other = fleet.channel, Posting(f"{server.url}/services/other")
+    refreshed = []
+    other.refresh = lambda alerts, now: refreshed.extend(alerts)
+
+    def pulse_of_b(minute):
+        fleet.settings, fleet.channel = of_b, other
+        plan = fleet.plan(minute, read=False, clusters=["us"])
+        said = fleet.task(plan)
+        fleet.settings, fleet.channel = of_a, own
+        return said
+
+    fleet.settings = of_a
+    for minute in (0, 5, 10):
+        fleet.pulse(minute, DOWN)
+        written = fleet.lake.scan(tables.ALERTS).num_rows
+        assert pulse_of_b(minute + 1).startswith("1 open alert" if minute else "0 open alerts"), "of us alone"
+        assert fleet.lake.scan(tables.ALERTS).num_rows <= written + 2, "the alert of us, before and after it is sent"
+    assert [alert.cluster for alert in refreshed] == ["us"]
+    assert [(path, body["text"]) for path, body in server.received] == [
+        ("/services/secret", PAGED),
+        ("/services/other", "Cluster us can't be read: no route"),
+    ]
+    assert {one.cluster: one.fleet for one in fleet.alerts()} == {"eu": "a", "us": "b"}
+    fleet.pulse(15)
+    fleet.pulse(20)
+    pulse_of_b(21)
+    assert [path for path, body in server.received if body["text"] == OVER] == ["/services/secret"]
+
+
+def test_alerts_of_a_fleet_without_pulses_are_kept_and_then_ended_by_another(fleet, tmp_path, server):
+    for name, cluster in (("a", "eu"), ("b", "us")):
+        connection = f"clusters:\n  - {{id: {cluster}, connection: kafka_{cluster}}}\n"
+        (tmp_path / f"{name}.yaml").write_text(f"format: durability-clusters/1\nfleet: {name}\n{connection}")
+    fleet.settings = replace(fleet.settings, clusters=tmp_path / "a.yaml")
+    fleet.pulse(0, DOWN)
+    fleet.pulse(5, DOWN)
+    fleet.settings = replace(fleet.settings, clusters=tmp_path / "b.yaml")
+    for minute in (*range(30, 1440, 30), 1450):
+        fleet.task(fleet.plan(minute, read=False, clusters=["us"], reason="later"))
+    texts = [text for text in fleet.got if "us" not in text.split()]
+    assert texts == [PAGED, OVER.replace("Over", "Closed")], "a day after its last pulse"
+
+
 def test_alerts_are_known_if_pulses_stop_for_an_hour_after_several_commits(fleet):
     for minute in (0, 5):
         fleet.pulse(minute, DOWN)
