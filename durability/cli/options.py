@@ -66,7 +66,9 @@ class Given:
         except OSError as error:
             raise Refused(f"{self.label(name)}{path}: the folder can't be made: {error.strerror}") from error
         if not os.access(path, os.W_OK | os.X_OK):
-            raise Refused(f"{self.label(name)}{path}: no permission to write there")
+            read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+            reason = "its file system is read-only" if read_only else "no permission to write there"
+            raise Refused(f"{self.label(name)}{path}: {reason}")
         return path
 
 
@@ -110,11 +112,14 @@ class Options:
 def checked(given: Given, lake: Literal["written", "read", "unused"] = "written") -> Options:
     """The validated options of an audit. Policy and waivers files are read here.
 
-    lake: what the command does with it. "read": without an input it reads the lake, which must exist then.
+    lake: what the command does with it. "read": without an input it reads the lake, which must exist then. "unused": the
+        command runs no Spark job and writes nothing.
 
-    Raises Refused for options that contradict each other or name nothing. Raises BadInput for a wrong policy or waivers file.
+    Raises Refused for options that contradict each other or name nothing, and without Java for a Spark job. Raises BadInput for a
+    wrong policy or waivers file. Nothing is created then.
     """
     from durability.policy import load_policy, load_waivers
+    from durability.runtime import jars
     from durability.topology import reading
 
     sources = [name for name in ("bootstrap", "clusters", "topology") if given.text(name)]
@@ -139,6 +144,9 @@ def checked(given: Given, lake: Literal["written", "read", "unused"] = "written"
     fail_on = _fail_on(given) or (FailOn.NEW_CRITICAL if baseline else FailOn.NEVER)
     if baseline and fail_on is FailOn.NEVER:
         raise Refused(f"{given.named('baseline')}: nothing is compared with it when --fail-on is never")
+    written = lake != "unused"
+    if written:
+        jars.java_command()
     return Options(
         bootstrap=_bootstrap(given),
         command_config=given.file("command_config"),
@@ -147,14 +155,13 @@ def checked(given: Given, lake: Literal["written", "read", "unused"] = "written"
         topology=topology,
         policy=usable(load_policy, given.file("policy", policies / "policy.yaml")),
         waivers=usable(load_waivers, given.file("waivers", policies / "waivers.yaml")),
-        out=given.folder("out", out),
-        lake=location
-        if lake == "unused" or "://" in location
-        else str(given.folder("lake", Path(location).absolute())),
         fail_on=fail_on,
         known=known_findings(baseline, fail_on) if baseline else None,
         framework=framework(given),
         signing_key=_signing_key(given),
+        # Last, so that nothing is created if an option is refused.
+        out=given.folder("out", out) if written else out,
+        lake=str(given.folder("lake", Path(location).absolute())) if written and "://" not in location else location,
     )
 
 

@@ -23,7 +23,7 @@ from durability.cli.options import Given, checked
 from durability.embedded_kafka.demo import CLUSTER_ID
 from durability.errors import BadInput, Refused, Unreachable
 from durability.report.data import outages
-from durability.runtime import out_lock
+from durability.runtime import jars, out_lock
 from durability.steps import journal
 from durability.topology.document import LIVE
 from tests import ROOT
@@ -127,10 +127,34 @@ def test_a_folder_without_documents_is_refused_before_anything_is_made(tmp_path,
     assert {path.name for path in tmp_path.iterdir()} == {"reports"}
 
 
-def test_a_check_of_a_wave_makes_no_lake(tmp_path, monkeypatch):
+def test_a_check_of_a_wave_makes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(resources, "state_folder", lambda: tmp_path / "state")
     checked(Given({"bootstrap": "a:1", "out": str(tmp_path / "out")}), "unused")
-    assert not (tmp_path / "state").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["audit", "plan", "restart-plan"])
+def test_without_java_nothing_is_made(tmp_path, documents, monkeypatch, command):
+    jars.java_command.cache_clear()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    out, lake = tmp_path / "out", tmp_path / "lake"
+    asked = ["--topology", str(documents), "--out", str(out), "--lake", str(lake)]
+    try:
+        done = CliRunner().invoke(app, [command, *asked])
+    finally:
+        jars.java_command.cache_clear()
+    assert done.exit_code == 2 and f"no java in JAVA_HOME ({tmp_path / 'java'})" in done.stderr
+    assert not out.exists() and not lake.exists()
+
+
+def test_a_read_only_file_system_is_called_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    given = Given({})
+    with pytest.raises(Refused, match="no permission to write there"):
+        given.folder("out", tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with pytest.raises(Refused, match="its file system is read-only"):
+        given.folder("out", tmp_path)
 
 
 def test_nothing_said_is_the_demo_with_its_own_policy(tmp_path):
@@ -339,4 +363,4 @@ def test_a_signing_key_that_cannot_be_used_is_refused_before_anything_is_read(tm
     for path, said in ((key, "has mode 0644"), (tmp_path / "none.pem", "no such file")):
         done = audit(tmp_path, TOPOLOGY=str(documents), SIGNING_KEY=str(path))
         assert done.returncode == 2 and f"{path}" in done.stderr and said in done.stderr
-        assert "hunter2" not in done.stderr + done.stdout and not list((tmp_path / "out").iterdir())
+        assert "hunter2" not in done.stderr + done.stdout and not (tmp_path / "out").exists()
