@@ -4,8 +4,13 @@
 stays with one of them: `LONG`.
 """
 
+import signal
+
 import hypothesis
 import pytest
+
+# A shell starts programs in the background with SIGINT ignored. Children of tests would inherit that, which interrupt them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine takes a second for what takes a millisecond.
 hypothesis.settings.register_profile("tests", deadline=None)
