@@ -25,6 +25,7 @@ pytest_plugins = [
     "tests.support.lake",
     "tests.support.runs",
     "tests.support.stores",
+    "tests.support.warm_spark",
 ]
 
 OWN_CLUSTERS = "tests/cluster/own/"

@@ -34,7 +34,7 @@ def topics(kafka):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("topics")
+@pytest.mark.usefixtures("topics", "warm_spark")
 def test_a_loss_that_happens_is_compared_with_its_prediction(kafka, tmp_path):
     connection = {"bootstrap.servers": kafka.bootstrap}
     lake = Lake.open(str(tmp_path / "lake"))

@@ -55,7 +55,7 @@ def seen(connection: dict) -> tuple[list[dict], list[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("topics")
+@pytest.mark.usefixtures("topics", "warm_spark")
 def test_a_plan_changes_nothing_when_rejected_and_fixes_its_findings_when_approved(kafka, tmp_path, monkeypatch):
     monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
     connection = {"bootstrap.servers": kafka.bootstrap}

@@ -19,7 +19,7 @@ from tests.support.public_cases import CASES, FOLDER, differences
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory) -> tuple[subprocess.CompletedProcess, Path]:
+def ended(tmp_path_factory, warm_spark_home) -> tuple[subprocess.CompletedProcess, Path]:
     """The process that audited all cases and an unusable document, and the folder that it was given."""
     folder = tmp_path_factory.mktemp("public-cases")
     documents = unusable.write(folder / "documents")
@@ -28,6 +28,7 @@ def ended(tmp_path_factory) -> tuple[subprocess.CompletedProcess, Path]:
             shutil.copy(file, documents / f"{case.name}-{file.name}")
     given = {"TOPOLOGY": str(documents), "POLICY": str(FOLDER / "policy.yaml"), "BOOTSTRAP": "", "FAIL_ON": "critical"}
     given |= {"OUT": str(folder / "out"), "LAKE": str(folder / "lake")}
+    given["SPARK_HOME"] = warm_spark_home
     command = [sys.executable, "-m", "durability.cli", "audit"]
     done = subprocess.run(command, env={**os.environ, **given}, capture_output=True, text=True, cwd=folder, timeout=500)
     return done, folder

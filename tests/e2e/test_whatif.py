@@ -34,6 +34,7 @@ def predict(folder, *options: str) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_spark")
 def test_a_loss_is_predicted_from_a_document_and_from_the_lake(tmp_path):
     clusters = tmp_path / "clusters"
     clusters.mkdir()

@@ -50,6 +50,7 @@ def written(drawn) -> dict:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_spark")
 def test_the_loss_of_a_rack_is_rehearsed(drawn):
     command = [sys.executable, "-m", "durability.cli", *options(drawn, "rack:az1")]
     done = subprocess.run(command, cwd=drawn.parent, capture_output=True, text=True, timeout=SECONDS)
@@ -68,6 +69,7 @@ def test_the_loss_of_a_rack_is_rehearsed(drawn):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_spark")
 def test_a_wrong_prediction_is_a_difference(drawn, monkeypatch):
     """The quorum is lost, too: what is wrong shows in what a record becomes, because metadata shows nothing."""
     right = whatif.rows
