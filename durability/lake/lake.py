@@ -277,14 +277,14 @@ class Lake:
         older = [row for row in accepted if before is None or row["captured_at"] < before]
         return older[-1] if older else None
 
-    def kafka_cluster_ids(self, clusters: Iterable[str]) -> dict[str, tuple[str, datetime]]:
+    def kafka_cluster_ids(self, clusters: Iterable[str], *, documents: bool = False) -> dict[str, tuple[str, datetime]]:
         """By cluster, its Kafka cluster id in the last accepted live snapshot that has one, and the time of that snapshot.
 
-        Clusters without such a snapshot are left out.
+        documents: snapshots of documents count, too. Clusters without such a snapshot are left out.
         """
         read: dict[str, list[dict[str, Any]]] = {cluster: [] for cluster in clusters}
         for row in self.snapshots(status="accepted", kind=FULL):
-            if row["source"] == LIVE and row["cluster"] in read:
+            if (documents or row["source"] == LIVE) and row["cluster"] in read:
                 read[row["cluster"]].append(row)
         last = [row for of_cluster in read.values() for row in of_cluster[-STATED_WITHIN:]]
         if not last:

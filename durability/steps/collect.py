@@ -54,6 +54,7 @@ def collect(
         keep=keep,
         # They have JSON files, too, and may be in the documents' folder.
         without=[settings.out, *([] if "://" in settings.lake else [Path(settings.lake)])],
+        note=summary.problems.append,
     )
     partitions = sum(a.partitions for a in results.attempts)
     summary.text = f"{counted(len(results.attempts), 'snapshot')}, {counted(partitions, 'partition')}"
@@ -72,6 +73,7 @@ def collect_group(
     known: Mapping[str, tuple[str, datetime]] = MappingProxyType({}),
     keep: bool = False,
     without: Sequence[Path] = (),
+    note: Callable[[str], None] = lambda text: None,
 ) -> Collected:
     """One result per source: facts staged in `lake` under a new attempt id, or a failure.
 
@@ -83,12 +85,13 @@ def collect_group(
     known: by cluster, its Kafka cluster id and when it was read (`Lake.kafka_cluster_ids`).
     keep: also keep the documents.
     without: see `read_each`.
+    note: gets what is to be said of a document that is used.
     """
     stage = _Staging(lake, keep)
     results = Collected([str(s["name"]) for s in group])
     for source in group:
         if "document" in source:
-            _documents(stage, Path(str(source["document"])), results, without)
+            _documents(stage, Path(str(source["document"])), results, without, note)
     clusters = [s for s in group if "document" not in s]
     if clusters:
         _clusters(stage, clusters, connect, seconds, threads, results, progress, known)
@@ -112,12 +115,19 @@ class _Staging:
         return attempt
 
 
-def _documents(stage: _Staging, path: Path, results: Collected, without: Sequence[Path]) -> None:
+def _documents(
+    stage: _Staging, path: Path, results: Collected, without: Sequence[Path], note: Callable[[str], None]
+) -> None:
     """Stage each document of a file or folder. A cluster's earlier documents show the racks of its dead brokers."""
+    from durability.collect import identity
     from durability.topology.reading import read_each
 
     topologies, errors = read_each(path, without)
     results.failures += [Failure(Path(error.file).name, str(error)) for error in errors]
+    known = stage.lake.kafka_cluster_ids({topology.cluster for topology in topologies}, documents=True)
+    for text in filter(None, (identity.changed(t, known.get(t.cluster)) for t in topologies)):
+        log.warning("%s", text)
+        note(text)
     for topology in topologies:
         try:
             results.attempts.append(stage(topology, earlier=topologies))

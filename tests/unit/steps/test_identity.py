@@ -91,3 +91,28 @@ def test_a_hostile_id_can_forge_no_line(lake, read):
     publish_live(lake, "one")
     [failure] = read("two\n\x1b[2Jerror: " + "x" * 500).failures
     assert failure.reason.isprintable() and len(failure.reason) < 700
+
+
+def test_a_document_of_another_cluster_is_taken_and_named(lake, tmp_path):
+    def read(kafka_cluster_id, captured_at) -> tuple[int, list[str]]:
+        doc = healthy(captured_at=captured_at)
+        doc["cluster"]["kafka_cluster_id"] = kafka_cluster_id
+        file = tmp_path / "eu.json"
+        file.write_text(json.dumps(doc))
+        settings = Settings(Path("p"), Path("w"), Path("c"), tmp_path / "out", lake.location, file)
+        summary = StepSummary()
+        got = collect.collect(settings, [{"name": "eu.json", "document": str(file)}], lambda _: {}, 60, summary)
+        lake.publish(got.attempts, accepted(*got.attempts))
+        return len(got.attempts), summary.problems
+
+    assert read("one", FIRST) == (1, [])
+    assert read("one", SECOND) == read(None, SECOND) == (1, [])
+    assert read("two", "2026-11-23T02:00:00Z") == (
+        1,
+        [
+            'cluster test: eu.json is of another Kafka cluster, with the id "two". The last full snapshot under this name, of '
+            '2026-11-22 02:00 UTC, is of "one". Findings are compared with that cluster\'s, and its waivers apply. If it '
+            "doesn't replace that cluster, give it a name of its own as cluster.id in the document."
+        ],
+    )
+    assert read("two", "2026-11-24T02:00:00Z") == (1, [])

@@ -47,6 +47,9 @@ class Recorder:
     def stage(self, topology, **_):
         return Staged(topology)
 
+    def kafka_cluster_ids(self, clusters, **_):
+        return {}
+
 
 def test_one_cluster_that_fails_costs_the_others_nothing(monkeypatch):
     def collect(name, settings, **_):
