@@ -9,7 +9,7 @@ import signal
 import hypothesis
 import pytest
 
-# A shell starts programs in the background with SIGINT ignored. Children of tests would inherit that, which interrupt them.
+# A shell starts programs in the background with SIGINT ignored. Children that tests interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine takes a second for what takes a millisecond.

@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,8 @@ def _serve(listening: socket.socket, spark) -> None:
             client, _ = listening.accept()
         except OSError:
             return
-        with client:
+        # A client that was killed costs no later one its job.
+        with client, suppress(OSError, ValueError):
             asked = json.loads(client.makefile().readline())
             try:
                 _run(spark, asked["arguments"], asked["environ"])
