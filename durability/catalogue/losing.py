@@ -9,9 +9,9 @@ HARM = {
     "data": "acknowledged writes can be lost",
     "availability": "it goes offline: reads and writes fail",
 }
-REFUSED, TIMED_OUT = "are refused with NOT_ENOUGH_REPLICAS", "time out with REQUEST_TIMED_OUT"
+REJECTED, TIMED_OUT = "are rejected with NOT_ENOUGH_REPLICAS", "time out with REQUEST_TIMED_OUT"
 """What acks=all writes do where a partition stops accepting them. Without the controllers' majority no ISR shrinks, so its leader
-waits for the lost members. A leader with too few members in sync refuses at once."""
+waits for the lost members. A leader with too few members in sync rejects at once."""
 WHEN = {
     "now": "as things are now",
     "structural": "even with all replicas in sync and preferred leaders",
@@ -38,13 +38,13 @@ def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any
     'if any one of brokers 2, 3 fails, it goes offline: reads and writes fail (as things are now); without 2 the controllers have
     no majority'
     >>> lost("writes", now=["2"], structural=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
-    'if broker 2 fails, acks=all writes are refused with NOT_ENOUGH_REPLICAS (as things are now); if any one of brokers 2, 4
+    'if broker 2 fails, acks=all writes are rejected with NOT_ENOUGH_REPLICAS (as things are now); if any one of brokers 2, 4
     fails, the same happens (even with all replicas in sync and preferred leaders)'
     >>> lost("writes", quorum=["2"], now=["2"])  # doctest: +NORMALIZE_WHITESPACE
     'if broker 2 fails, acks=all writes time out with REQUEST_TIMED_OUT (as things are now); the controllers then have no
     majority'
     >>> lost("writes", quorum=["2"], now=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
-    'if any one of brokers 2, 4 fails, acks=all writes are refused with NOT_ENOUGH_REPLICAS or time out with
+    'if any one of brokers 2, 4 fails, acks=all writes are rejected with NOT_ENOUGH_REPLICAS or time out with
     REQUEST_TIMED_OUT (as things are now); without 2 the controllers have no majority'
     >>> lost("data", down=["4"], now=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
     'if broker 2 fails, or broker 4, which is down, is lost for good, acknowledged writes can be lost (as things are now)'
@@ -80,7 +80,7 @@ def _by_names(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> list[
 
 def _failing_writes(view: str, count: int, evidence: Mapping[str, Any]) -> str:
     """What acks=all writes do after any of these losses, of which there are `count`."""
-    answers = {REFUSED: evidence["timed_out"].get(view) != count, TIMED_OUT: evidence["refused"].get(view) != count}
+    answers = {REJECTED: evidence["timed_out"].get(view) != count, TIMED_OUT: evidence["refused"].get(view) != count}
     return f"acks=all writes {' or '.join(answer for answer, possible in answers.items() if possible)}"
 
 
@@ -134,7 +134,7 @@ def broken_already(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> 
     ...     already = {"data": data, "availability": availability, "writes": writes}
     ...     return broken_already({"already": already}, {"waiting": waiting})
     >>> broken(0, 1, 3, 1)  # doctest: +NORMALIZE_WHITESPACE
-    'broken without a loss: 1 partition offline, in 1 partition acks=all writes are refused with NOT_ENOUGH_REPLICAS, in 1
+    'broken without a loss: 1 partition offline, in 1 partition acks=all writes are rejected with NOT_ENOUGH_REPLICAS, in 1
     partition acks=all writes time out with REQUEST_TIMED_OUT'
     >>> broken(0, 0, 0, 0)
     'acks=all writes are never accepted, as configured'
@@ -144,7 +144,7 @@ def broken_already(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> 
     refused = already["writes"] - already["availability"] - waiting
     parts = [f"{_many(already['data'])} without a copy that is in sync"] if already["data"] else []
     parts += [f"{_many(already['availability'])} offline"] if already["availability"] else []
-    answers = ((refused, REFUSED), (waiting, TIMED_OUT))
+    answers = ((refused, REJECTED), (waiting, TIMED_OUT))
     parts += [f"in {_many(count)} acks=all writes {answer}" for count, answer in answers if count > 0]
     return (
         f"broken without a loss: {', '.join(parts)}" if parts else "acks=all writes are never accepted, as configured"

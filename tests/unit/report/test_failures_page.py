@@ -34,7 +34,7 @@ def page(out, *clusters: Cluster, rows=(), more=()) -> str:
 
 def test_the_worst_broker_and_rack_are_named_with_what_breaks(tmp_path):
     words, _ = parse(page(tmp_path, Cluster("eu", RACKS, [LONE, LONE, PAIR])))
-    said = "now, 2 partitions with data at risk, 2 offline, 2 that refuse writes"
+    said = "now, 2 partitions with data at risk, 2 offline, 2 that reject writes"
     assert f"Worst broker: broker 3 : {said}" in words
     assert f"Worst rack: rack az3 : {said}" in words
     assert "Quorum lost" not in words and "majority without" not in words
@@ -88,7 +88,7 @@ def test_a_cluster_that_loses_nothing_has_no_fix(tmp_path):
     spare = Partition("t", (1, 2, 3), (1, 2, 3), 2)
     words, reader = parse(page(tmp_path, Cluster("eu", RACKS, [spare])))
     assert "Worst broker: broker 1 breaks no partition." in words
-    assert "brokers: writes refused 2 brokers : 1 + 2 (1 partition)" in words
+    assert "brokers: writes rejected 2 brokers : 1 + 2 (1 partition)" in words
     [*_, last] = [value for _, name, value in reader.attributes if name == "href"]
     assert last == "#control-rack-loss"
 
