@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from durability.policy.numbers import AT_MOST
 from spark_jobs.frames import base, elr_guard, inherited
-from spark_jobs.frames.columns import certain, live_brokers
+from spark_jobs.frames.columns import certain, let, live_brokers, struct
 
 CONTROL = "broker-defaults"
 
@@ -49,17 +49,35 @@ class _Required:
         self.forbids_unclean = F.lit(required.get("unclean_leader_election") is False)
 
 
-class _Defaults:
-    """The defaults of a cluster's brokers and controllers, compared with what is required."""
+def _overrides(broker: Column) -> Column:
+    return certain(broker["min_isr_source"] == "broker-dynamic")
 
-    def __init__(self, required: _Required) -> None:
-        self.replication_factors, self.min_isrs = (_values(name, live_brokers()) for name in ("default_rf", "min_isr"))
-        self.uncleans = _values("unclean", None)
-        self.auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
+
+def _read() -> dict[str, Column]:
+    """What the rule reads of brokers and controllers, each computed once."""
+    live = live_brokers()
+    return {
+        "live": live,
+        "replication_factors": _values("default_rf", live),
+        "min_isrs": _values("min_isr", live),
+        "uncleans": _values("unclean", None),
+        # If the others agree, those with another value of their own are why the brokers don't.
+        "others": _values("min_isr", F.filter(live, lambda b: ~_overrides(b))),
+        "recorded": _recorded(),
+    }
+
+
+class _Defaults:
+    """The defaults of a cluster's brokers and controllers, compared with what is required. read: the struct of `_read`."""
+
+    def __init__(self, required: _Required, read: Column) -> None:
+        self.replication_factors, self.min_isrs = read["replication_factors"], read["min_isrs"]
+        self.uncleans = read["uncleans"]
+        self.auto_create = F.exists(read["live"], lambda b: b["auto_create"])
         self.few_replicas = F.array_min(self.replication_factors) < required.replication_factor
         self.too_many_replicas = certain(F.array_max(self.replication_factors) > required.most_replication_factor)
         # A recorded value overrides those in brokers' files.
-        in_force = F.when(_recorded() & (F.size("recorded_min_isr") == 1), F.element_at("recorded_min_isr", 1))
+        in_force = F.when(read["recorded"] & (F.size("recorded_min_isr") == 1), F.element_at("recorded_min_isr", 1))
         self.shown_min_isr = F.coalesce(in_force, F.array_min(self.min_isrs))
         self.low_min_isr = self.shown_min_isr < required.min_isr
 
@@ -88,9 +106,8 @@ class _Defaults:
         )
 
 
-def _unread(required: _Required) -> Column:
-    """Could a default that may be a problem not be read?"""
-    live = live_brokers()
+def _unread(required: _Required, live: Column) -> Column:
+    """Could a default that may be a problem not be read? live: the brokers that aren't known to be down."""
     unread_broker = F.exists(
         live, lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull()
     )
@@ -109,25 +126,19 @@ def _unread(required: _Required) -> Column:
     )
 
 
-def _min_isr_evidence(required: _Required) -> dict[str, Column]:
+def _min_isr_evidence(required: _Required, read: Column) -> dict[str, Column]:
     """Where min.insync.replicas comes from: brokers that override the cluster-wide value, by a low or another one; or others."""
+    live, others = read["live"], read["others"]
 
     def weak(node: Column) -> Column:
         return certain(node["min_isr"] < required.min_isr)
 
-    def overrides(broker: Column) -> Column:
-        return certain(broker["min_isr_source"] == "broker-dynamic")
-
-    # If the others agree, those with another value of their own are why the brokers don't.
-    others = _values("min_isr", F.filter(live_brokers(), lambda b: ~overrides(b)))
     common = F.when((F.size(others) == 1) & (F.element_at(others, 1) >= required.min_isr), F.element_at(others, 1))
-    weak_broker = F.exists(live_brokers(), lambda b: ~overrides(b) & weak(b))
+    weak_broker = F.exists(live, lambda b: ~_overrides(b) & weak(b))
     weak_controller = F.exists("controllers", lambda c: weak(c) & certain(c["min_isr_stated"]))
     return {
-        "overriding_brokers": F.filter(live_brokers(), lambda b: overrides(b) & weak(b))["broker"],
-        "differing_brokers": F.filter(live_brokers(), lambda b: overrides(b) & certain(b["min_isr"] > common))[
-            "broker"
-        ],
+        "overriding_brokers": F.filter(live, lambda b: _overrides(b) & weak(b))["broker"],
+        "differing_brokers": F.filter(live, lambda b: _overrides(b) & certain(b["min_isr"] > common))["broker"],
         "weak_elsewhere": weak_broker | weak_controller,
     }
 
@@ -138,11 +149,17 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     It also reads the columns of `inherited.by_cluster`.
     """
     required = _Required(plan)
-    found = _Defaults(required)
+    yield let(struct(_read()), lambda read: _verdict(required, read))
+
+
+def _verdict(required: _Required, read: Column) -> Column:
+    found = _Defaults(required, read)
     problems = found.problems(required)
-    yield base.verdict(
+    return base.verdict(
         CONTROL,
-        F.when(F.size(problems) > 0, base.FAIL).when(_unread(required), base.UNKNOWN).otherwise(base.PASS),
+        F.when(F.size(problems) > 0, base.FAIL)
+        .when(_unread(required, read["live"]), base.UNKNOWN)
+        .otherwise(base.PASS),
         cause="configuration:cluster-default",
         observed={
             "default_replication_factor": found.shown_replication_factor,
@@ -163,7 +180,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "min_insync_replicas": found.min_isrs,
             "unclean_leader_elections": found.uncleans,
             **{name: F.when(F.size(name) > 0, F.col(name)) for name in ("unclean_brokers", "unclean_controllers")},
-            **_min_isr_evidence(required),
+            **_min_isr_evidence(required, read),
             "elr_at_risk": elr_guard.unsafe("elr_cluster_at_risk"),
             "inherited_least": F.col("inherited_least"),
             "inherited_short": F.col("inherited_short"),

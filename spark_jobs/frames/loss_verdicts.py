@@ -284,10 +284,11 @@ def _missing(worst_class: Column, reason: Column) -> Column:
     offline, under, at_min, fewer = (
         base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated")
     )
-    return (
-        F.when((reason == "today") & (worst_class == "writes"), F.coalesce(at_min, fewer, offline))
-        .when((reason == "today") & (worst_class == "availability"), F.coalesce(under, fewer, offline))
-        .otherwise(F.coalesce(offline, under, fewer))
+    writes, availability = (certain((reason == "today") & (worst_class == name)) for name in ("writes", "availability"))
+    today = writes | availability
+    # These columns are long, so each is read as seldom as possible.
+    return F.coalesce(
+        F.when(writes, at_min), F.when(~today, offline), F.when(~writes, under), fewer, F.when(today, offline)
     )
 
 
