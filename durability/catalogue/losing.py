@@ -141,10 +141,10 @@ def broken_already(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> 
     """
     already, waiting = observed["already"], evidence["waiting"]
     # Partitions without a leader accept no writes either.
-    refused = already["writes"] - already["availability"] - waiting
+    rejected = already["writes"] - already["availability"] - waiting
     parts = [f"{_many(already['data'])} without a copy that is in sync"] if already["data"] else []
     parts += [f"{_many(already['availability'])} offline"] if already["availability"] else []
-    answers = ((refused, REJECTED), (waiting, TIMED_OUT))
+    answers = ((rejected, REJECTED), (waiting, TIMED_OUT))
     parts += [f"in {_many(count)} acks=all writes {answer}" for count, answer in answers if count > 0]
     return (
         f"broken without a loss: {', '.join(parts)}" if parts else "acks=all writes are never accepted, as configured"

@@ -50,18 +50,18 @@ class _Required:
 
 
 def _overrides(broker: Column) -> Column:
+    """Does the broker override the cluster-wide min.insync.replicas with a dynamic value of its own?"""
     return certain(broker["min_isr_source"] == "broker-dynamic")
 
 
 def _read() -> dict[str, Column]:
-    """What the rule reads of brokers and controllers, each computed once."""
+    """What the rule reads of brokers and controllers, by name. others: min.insync.replicas of those that don't override it."""
     live = live_brokers()
     return {
         "live": live,
         "replication_factors": _values("default_rf", live),
         "min_isrs": _values("min_isr", live),
         "uncleans": _values("unclean", None),
-        # If the others agree, those with another value of their own are why the brokers don't.
         "others": _values("min_isr", F.filter(live, lambda b: ~_overrides(b))),
         "recorded": _recorded(),
     }
@@ -133,6 +133,7 @@ def _min_isr_evidence(required: _Required, read: Column) -> dict[str, Column]:
     def weak(node: Column) -> Column:
         return certain(node["min_isr"] < required.min_isr)
 
+    # If the others agree, those with another value of their own are why the brokers don't.
     common = F.when((F.size(others) == 1) & (F.element_at(others, 1) >= required.min_isr), F.element_at(others, 1))
     weak_broker = F.exists(live, lambda b: ~_overrides(b) & weak(b))
     weak_controller = F.exists("controllers", lambda c: weak(c) & certain(c["min_isr_stated"]))
