@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from durability.cli.app import app
 from durability.errors import Refused
-from durability.evidence import sample
+from durability.evidence import sample, sampled_facts
 from durability.evidence.reperform import of_resource
 from durability.lake import tables
 from tests.support.schemas import unnamed
@@ -94,7 +94,7 @@ def test_facts_are_those_of_the_lake_and_unread_ones_are_unknown(audited):
     first, second = facts["partitions"]
     assert (first["leader"], first["replicas"], first["isr"]) == (1, [1, 2, 3], [1, 2])
     assert second["leader"] is None and second["unreadable"] == ["leader"]
-    assert whole["p1"]["facts"] is None and whole["p1"]["reason"] == sample.REMOVED
+    assert whole["p1"]["facts"] is None and whole["p1"]["reason"] == sampled_facts.REMOVED
     said = list(sample.lines(sample.document(audited, 1_000, 7, "eu")))
     assert "   partition 1: leader unknown, replicas unknown, isr unknown, elr unknown" in said
     assert "   partition 0: leader 1, replicas 1,2,3, isr 1,2, elr none" in said
@@ -148,6 +148,108 @@ def test_log_dirs_of_a_broker_are_facts_that_a_command_shows(audited):
     assert "   broker 8 without a rack, fenced unknown, kafka_version unknown, offline_log_dirs 1" in said
     # Kafka's tools ask a broker itself, so they fail for one that is down.
     assert [command["shows"] for command in whole["b9"]["commands"]] == ["brokers that are up, with their racks"]
+
+
+def test_a_clusters_quorum_brokers_and_settings_are_facts(audited):
+    attempt = {"attempt_id": "eu-1"}
+    voters = {
+        1: {"leader": True, "rack": "az1", "lag_ms": 0, "caught_up": True, "live": True},
+        2: {"leader": False, "rack": None, "lag_ms": None, "caught_up": False, "live": False},
+    }
+    rows(
+        audited,
+        tables.CONTROLLERS,
+        *({"controller": id, "role": "voter", **of} for id, of in voters.items()),
+        **attempt,
+    )
+    settings = {
+        "configs": {"default.replication.factor": "1"},
+        "config_sources": {"default.replication.factor": "broker"},
+    }
+    rows(
+        audited,
+        tables.BROKERS,
+        {"broker": 7, "rack": "az3", "rack_state": "named", "live": True, **settings},
+        **attempt,
+    )
+    about = {"resource_type": "cluster", "resource": "eu"}
+    verdicts = [
+        finding(control, "FAIL", control=control, **about) for control in ("controller-quorum", "broker-defaults")
+    ]
+    of_fleet = finding("inventory-coverage", "FAIL", control="inventory-coverage", **about)
+    rows(audited, tables.FINDINGS, *verdicts, of_fleet, run_id="run-1", result_id="run-1:1")
+    found = sample.document(audited, 1_000, 7, None)
+    assert unnamed("sample", json.loads(json.dumps(found))) == []
+    whole = {row["id"]: row for row in found["sample"]}
+    assert [one["controller"] for one in whole["controller-quorum"]["facts"]["controllers"]] == [1, 2]
+    assert (whole["inventory-coverage"]["facts"], whole["inventory-coverage"]["reason"]) == (
+        None,
+        sampled_facts.NO_FACTS,
+    )
+    said = list(sample.lines(found))
+    for line in (
+        "controllers: 1 (voter, leader) in rack az1, lag_ms 0;"
+        " 2 (voter) in an unknown rack, lag_ms unknown, never caught up, down",
+        "brokers: 1 in rack az1; 2 without a rack; 3 in an unknown rack, down; 7 in rack az3",
+        "broker 7: default.replication.factor 1, source broker",
+        "broker 1: default.replication.factor has no value in the snapshot",
+    ):
+        assert f"   {line}" in said
+
+
+def test_throttles_and_moves_that_a_reassignment_left_are_facts(audited):
+    attempt, rate, listed = (
+        {"attempt_id": "eu-1"},
+        "leader.replication.throttled.rate",
+        "leader.replication.throttled.replicas",
+    )
+    ids = {8: ("1000", "cluster-default"), 9: ("9223372036854775807", "default")}
+    brokers = [
+        {"broker": id, "rack_state": "none", "live": True, "configs": {rate: value}, "config_sources": {rate: source}}
+        for id, (value, source) in ids.items()
+    ]
+    rows(audited, tables.BROKERS, *brokers, **attempt)
+    throttled = {"configs": {listed: "0:1"}, "config_sources": {listed: "topic"}}
+    rows(audited, tables.TOPICS, {"topic": "slow-1", **throttled}, **attempt)
+    moving = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1], "elr": [], "adding": [3], "removing": [2]}
+    rows(audited, tables.PARTITIONS, {"topic": "slow-1", **moving}, **attempt)
+    observed = {"throttled_brokers": [8], "throttled_topics": ["slow-1", "gone"], "stuck": ["slow-1-0", "gone-3"]}
+    verdict = finding(
+        "left",
+        "FAIL",
+        "eu",
+        control=sampled_facts.LEFTOVERS,
+        resource_type="cluster",
+        observed=json.dumps(observed),
+    )
+    rows(audited, tables.FINDINGS, verdict, run_id="run-1", result_id="run-1:1")
+    found = sample.document(audited, 1_000, 7, None)
+    (facts,) = (row["facts"] for row in found["sample"] if row["id"] == "left")
+    assert [(one["resource"], one["value"]) for one in facts["throttles"]] == [("8", "1000"), ("slow-1", "0:1")]
+    said = list(sample.lines(found))
+    assert f"   broker 8: {rate} 1000, source cluster-default" in said
+    assert f"   topic slow-1: {listed} 0:1, source topic" in said
+    assert "   partition slow-1-0: leader 1, replicas 1,2,3, isr 1, elr none, adding 3, removing 2" in said
+    assert "   partition gone-3: leader unknown, replicas unknown, isr unknown, elr unknown" in said
+
+
+def test_the_tasks_of_an_applications_clients_are_facts(audited):
+    client = {"process": "p1", "tags": {"zone": "a"}, "active": ["0_0"], "standby": []}
+    group = {"group": "app", "type": "classic", "state": "Stable", "in_transition": False, "stateful_tasks": ["0_0"]}
+    rows(audited, tables.GROUPS, {**group, "clients": [client, client | {"tags": None}]}, attempt_id="eu-1")
+    verdicts = [
+        finding(f"a-{name}", "FAIL", name, control="standby-replicas", resource_type="application")
+        for name in ("app", "gone")
+    ]
+    rows(audited, tables.FINDINGS, *verdicts, run_id="run-1", result_id="run-1:1")
+    found = sample.document(audited, 1_000, 7, None)
+    whole = {row["id"]: row for row in found["sample"]}
+    assert whole["a-app"]["facts"]["clients"][0] == client
+    assert whole["a-gone"]["reason"] == sampled_facts.REMOVED
+    said = list(sample.lines(found))
+    assert "   type classic, state Stable, in_transition False" in said
+    assert "   client p1: tags zone=a, active 0_0, standby none" in said
+    assert "   client p1: tags unknown, active 0_0, standby none" in said
 
 
 def test_the_command_prints_json_and_refuses_what_it_cannot_do(audited, lake, tmp_path):
