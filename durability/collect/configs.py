@@ -46,6 +46,7 @@ _EVIDENCE_OF_BROKERS = (
     "controlled.shutdown.enable",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.voters",
+    "cordoned.log.dirs",
     "default.replication.factor",
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",

@@ -59,7 +59,7 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     columns = ("attempt_id", "broker", "rack", "live", "log_dirs", "offline_log_dirs", "configs")
     stated: defaultdict[str, list[dict[str, str | None]]] = defaultdict(list)
     for row in lake.scan(BROKERS, In("attempt_id", set(clusters)), columns=columns).to_pylist():
-        free = has_room(row["log_dirs"], row["offline_log_dirs"])
+        free = has_room(row["log_dirs"], row["offline_log_dirs"], row["configs"])
         one = Broker(row["broker"], row["rack"], row["live"], free, failed=bool(row["offline_log_dirs"]))
         brokers[row["attempt_id"]].append(one)
         stated[row["attempt_id"]].append(dict(row["configs"] or ()))

@@ -153,9 +153,9 @@ def _clusters(
         return {}
     snapshots = In("attempt_id", set(wanted))
     brokers = defaultdict(list)
-    columns = ("attempt_id", "broker", "rack", "rack_state", "live", "log_dirs", "offline_log_dirs")
+    columns = ("attempt_id", "broker", "rack", "rack_state", "live", "log_dirs", "offline_log_dirs", "configs")
     for row in lake.scan(BROKERS, snapshots, columns=columns).to_pylist():
-        room = has_room(row["log_dirs"], row["offline_log_dirs"])
+        room = has_room(row["log_dirs"], row["offline_log_dirs"], row["configs"])
         unracked = bool(row["live"]) and row["rack_state"] == "none"
         brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], room, unracked))
     load: defaultdict[str, Counter[int]] = defaultdict(Counter)

@@ -21,12 +21,12 @@ SPREAD = ("target_own_racks", "target_rack_balance")
 Partition = tuple[int, "list[int] | None", "list[int] | None"]
 """Id, replicas (None: could not be read), and the replicas being removed."""
 SUFFICE, LIMIT = "the live brokers and their racks don't suffice", "more than one run plans"
-ROOM = "the brokers with room on their disks, and their racks, don't suffice"
+ROOM = "the brokers with room on their disks and log dirs that aren't cordoned, and their racks, don't suffice"
 NOTHING, UNREAD = (
     "no replica has to move, apart from a running reassignment",
     "the replicas of a partition could not be read",
 )
-MANAGED = "the provider places replicas itself"
+MANAGED = "only the provider or its own tools move replicas"
 HALTED = "no controller leads, so no replica can be moved"
 UNRACKED = "replicas on brokers without broker.rack would move, though these may be in further racks"
 """Why a topic has no plan."""
@@ -63,23 +63,48 @@ class Broker:
     failed: bool = False
 
 
-def has_room(log_dirs: Sequence[Mapping[str, Any]] | None, offline: int | None = None) -> bool:
+def has_room(
+    log_dirs: Sequence[Mapping[str, Any]] | None,
+    offline: int | None = None,
+    configs: Iterable[tuple[str, str | None]] | None = None,
+) -> bool:
     """Has no log dir failed, and has each at least FREE of its disk left, as far as brokers say (KIP-827)?
 
     Kafka puts a new replica into the log dir with the fewest partitions, whatever room it has. A full disk stops the log dir.
+    A broker whose log dirs are all cordoned is about to be removed (KIP-1066).
 
     offline: how many log dirs are offline. A document may state their number alone.
+    configs: the broker's settings; None if unknown.
 
     >>> has_room(None), has_room([{"error": None, "total_bytes": 100, "usable_bytes": 30}])
     (True, True)
     >>> has_room([{"error": None, "total_bytes": 100, "usable_bytes": 3}]), has_room(None, 1)
     (False, False)
     """
-    return not offline and not any(
+    return not (offline or cordoned(dict(configs or ()), log_dirs)) and not any(
         d["error"]
         or (d["total_bytes"] and d["usable_bytes"] is not None and d["usable_bytes"] < FREE * d["total_bytes"])
         for d in log_dirs or ()
     )
+
+
+def cordoned(configs: Mapping[str, str | None], log_dirs: Sequence[Mapping[str, Any]] | None = None) -> bool:
+    """Are all log dirs of the broker cordoned (KIP-1066)? If its log dirs are unknown, one that is cordoned counts for all.
+
+    Kafka creates no topic's replicas there, but accepts reassignments to it.
+
+    >>> cordoned({"cordoned.log.dirs": "*"}), cordoned({"cordoned.log.dirs": ""}), cordoned({})
+    (True, False, False)
+    >>> cordoned({"cordoned.log.dirs": "/a", "log.dirs": "/a,/b"}), cordoned({"cordoned.log.dirs": "/b,/a", "log.dirs": "/a, /b"})
+    (False, True)
+    """
+    out = _paths(configs.get("cordoned.log.dirs"))
+    stated = _paths(configs.get("log.dirs")) or _paths(configs.get("log.dir"))
+    return bool(out) and ("*" in out or (stated or {d["path"].rstrip("/") for d in log_dirs or ()}) <= out)
+
+
+def _paths(stated: str | None) -> set[str]:
+    return {path.strip().rstrip("/") for path in (stated or "").split(",") if path.strip()}
 
 
 class Placement:

@@ -25,7 +25,8 @@ NO_LEADER = (
     " elected"
 )
 NO_PLAN = {
-    ROOM: "Add disks or brokers first, and replace failed disks: a full disk takes all its partitions offline",
+    ROOM: "Add disks or brokers first, replace failed disks, and uncordon the log dirs of brokers that stay: a full disk takes"
+    " all its partitions offline",
     SUFFICE: "Start the brokers that are down, or add brokers or racks",
     LIMIT: "Run the plans that there are, or use a tool that balances",
     NOTHING: "Let the running reassignment complete",

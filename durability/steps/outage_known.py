@@ -32,7 +32,9 @@ def known_of(lake: Lake, snapshot: Mapping[str, Any]) -> Known:
 
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
     brokers = [
-        Broker(row["broker"], row["rack"], row["live"], has_room(row["log_dirs"], row["offline_log_dirs"]))
+        Broker(
+            row["broker"], row["rack"], row["live"], has_room(row["log_dirs"], row["offline_log_dirs"], row["configs"])
+        )
         for row in lake.facts(BROKERS, snapshot).to_pylist()
     ]
     elr = None if cluster["features"] is None else dict(cluster["features"]).get(FEATURE, 0) > 0

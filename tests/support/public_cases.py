@@ -5,7 +5,7 @@ The cases in VARIANTS are of the same kinds with other details: releases, vendor
 `expected.json` of a case has `findings`, each met by one finding that has what it states, `absent`, what no finding may have, and
 `why`. outcome and any_category: choices. observed, required: subsets. cause, message: regular expressions. `remediation`: `says`,
 `runs` and `never_runs` are regular expressions on the text and on the lines that bash would run. `plans_exist`: the plan files
-that it names are there.
+that it names are there. `plans_avoid`: brokers that are in none of these plans, nor in the plan of a script that it names.
 """
 
 from __future__ import annotations
@@ -90,3 +90,8 @@ def _remedy_faults(want: dict, finding: dict, out: Path) -> Iterator[str]:
     if want.get("plans_exist"):
         named = sorted(set(re.findall(r"plans/\S+\.json", text)))
         yield from (f"the remedy names {name}, which isn't there" for name in named if not (out / name).exists())
+    for name in re.findall(r"plans/\S+\.(?:json|sh)", text) if want.get("plans_avoid") else ():
+        plan = json.loads((out / name).with_suffix(".json").read_text(encoding="utf-8"))
+        used = {broker for partition in plan["partitions"] for broker in partition["replicas"]}
+        if used & set(want["plans_avoid"]):
+            yield f"{name} has replicas on {sorted(used & set(want['plans_avoid']))}"

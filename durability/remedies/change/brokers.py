@@ -21,7 +21,7 @@ def of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Broker]:
             live=False if row["fenced"] else row["live"],
             usable_bytes=_sum(row["log_dirs"], "usable_bytes"),
             total_bytes=_sum(row["log_dirs"], "total_bytes"),
-            room=has_room(row["log_dirs"], row["offline_log_dirs"]),
+            room=has_room(row["log_dirs"], row["offline_log_dirs"], row["configs"]),
             log_dirs=tuple(
                 (d["usable_bytes"], d["total_bytes"])
                 for d in row["log_dirs"] or ()

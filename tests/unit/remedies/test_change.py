@@ -104,6 +104,7 @@ def inputs(doc: dict, targets: dict[str, tuple[int, int | None]], facts=FACTS, l
             "fenced": False,
             "log_dirs": None,
             "offline_log_dirs": 0,
+            "configs": None,
         }
         for b in doc["brokers"]
     ]
@@ -1013,7 +1014,7 @@ def test_why_a_minimum_is_lowered_fits_the_release(release):
     ],
 )
 def test_a_new_replica_fits_in_each_log_dir(log_dirs, receiver, size):
-    row = {"broker": 1, "rack": None, "live": True, "fenced": False, "offline_log_dirs": 0}
+    row = {"broker": 1, "rack": None, "live": True, "fenced": False, "offline_log_dirs": 0, "configs": None}
     dirs = [{"error": None, "usable_bytes": usable, "total_bytes": total} for usable, total in log_dirs]
     brokers = of_rows([row | {"log_dirs": dirs}, row | {"broker": 2, "log_dirs": None}])
     found = solve(Problem(brokers, [Partition("t", 0, (2,), bytes=size)], {"t": Target(2)}))
