@@ -25,6 +25,8 @@ NAMED = {
     BROKERS: re.compile(r"--entity-type brokers"),
 }
 """How a sentence names something of a kind."""
+OWN_BROKERS = frozenset(("redpanda", "object-storage"))
+"""Platforms that customers also run themselves. Their brokers refuse some of Kafka's tools, whoever runs them."""
 RUNS_BROKERS = {
     ": start the broker, repair its disk, or find why none is elected": ". The cluster's provider runs the brokers",
     "Start these brokers": "Let the cluster's provider start these brokers",
@@ -48,6 +50,15 @@ def refusal(provider: str | None, kind: str) -> str | None:
     return (
         None if duty is None else f"This can't be changed with Kafka's tools here: {duty}. Use the provider's own tools"
     )
+
+
+def runs_brokers(provider: str | None) -> bool:
+    """Does the provider start brokers and replace their disks, and not its customer?
+
+    >>> runs_brokers("msk"), runs_brokers("redpanda"), runs_brokers(None)
+    (True, False, False)
+    """
+    return provider not in OWN_BROKERS and refusal(provider, FILES) is not None
 
 
 def against(command: Command, provider: str | None) -> str | None:
@@ -77,7 +88,7 @@ def delegated(sentence: str, finding: Finding) -> str:
     >>> delegated("Start these brokers, then audit again", {"provider": "msk"})
     "Let the cluster's provider start these brokers, then audit again"
     """
-    if refusal(finding.get("provider"), FILES) is not None:
+    if runs_brokers(finding.get("provider")):
         for words, instead in RUNS_BROKERS.items():
             sentence = sentence.replace(words, instead)
     return sentence

@@ -36,6 +36,10 @@ ELECTION_MISSING = (
     "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
     " started. This lists such partitions:"
 )
+PROVIDER_ELECTS = (
+    "Replicas that can lead are up, but no leader is elected. Ask the cluster's provider to elect one: it runs the controllers."
+    " This lists such partitions:"
+)
 ONLY_IN_SYNC = "Only a replica of the ISR, or of the ELR if the ISR is empty, can be elected without losing records."
 LAST_KNOWN = (
     "If both are empty, the controller elects the last known leader (LastKnownElr) as soon as that broker is unfenced. Records"
@@ -91,7 +95,7 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
     if facts.led is False and (down or not disks):
         return advice(f"{CONTROLLERS_FIRST}. Then {_start(each)}" if down else f"{CONTROLLERS_FIRST} ({causes})")
     if causes == NO_LEADER:
-        return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
+        return [Step(UNAVAILABLE, (PROVIDER_ELECTS if _provider_moves(facts) else ELECTION_MISSING,))]
     if down:
         start, failed = _start(each), DISK.findall(causes)
         kept = disk_copies.only_copies(facts, [int(broker) for broker in failed])
@@ -112,7 +116,7 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
         # kafka-topics takes no partition for under-replicated that misses only replicas being added.
         return [Step(UNDER_REPLICATED if facts.before(2, 6) else RUNNING, (COMPLETE,))]
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
-    if providers.refusal(facts.provider, providers.REASSIGN) is not None:
+    if _provider_moves(facts):
         find = f"Ask the cluster's provider why replicas lag ({causes}). This lists them:"
     return [Step(UNDER_REPLICATED, (*_common(facts), find))]
 
@@ -125,9 +129,11 @@ def _common(facts: ClusterFacts) -> tuple[str, ...]:
     if facts.lag_shares is None:
         return ()
     broker = facts.lag_shares
+    if _provided(facts):
+        return (f"Every lagging replica of the cluster is on broker {broker} or has it as leader.",)
     first = f"First examine broker {broker}: every lagging replica of the cluster is on it or has it as leader."
     only = (facts.fragile.by_broker if facts.fragile else None) or {}
-    if _provided(facts) or broker not in only or not only[broker].single:
+    if broker not in only or not only[broker].single:
         return (first,)
     number, name = only[broker].single, only[broker].first_single
     what = f"partition {name}" if number == 1 else f"{number:,} partitions (such as {name})"
@@ -189,9 +195,9 @@ def elect(topic: str, electable: Sequence[int], facts: ClusterFacts) -> Remedy:
     """
     if facts.led is False:
         return advice(CONTROLLERS_FIRST)
+    if _provider_moves(facts):
+        return [Step(UNAVAILABLE, (PROVIDER_ELECTS,))]
     look = Step(UNAVAILABLE, (ELECTION_MISSING,))
-    if providers.refusal(facts.provider, providers.REASSIGN) is not None:
-        return [look, *advice("Ask the cluster's provider to elect a leader: it runs the controllers")]
     if not electable:
         return [
             look,
@@ -265,7 +271,12 @@ def _minimum_first(finding: Finding) -> Remedy:
 
 def _provided(facts: ClusterFacts) -> bool:
     """Whether a provider, and not its customers, starts the brokers."""
-    return providers.refusal(facts.provider, providers.FILES) is not None
+    return providers.runs_brokers(facts.provider)
+
+
+def _provider_moves(facts: ClusterFacts) -> bool:
+    """Whether only the provider moves replicas, elects leaders and sees its controllers' logs."""
+    return _provided(facts) and providers.refusal(facts.provider, providers.REASSIGN) is not None
 
 
 def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) -> tuple[str, ...]:

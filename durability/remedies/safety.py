@@ -220,7 +220,7 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     down = target["replicas_down"] or []
     if down:
         names = with_noun(down, "broker")
-        if providers.refusal(finding.get("provider"), providers.FILES) is not None:
+        if providers.runs_brokers(finding.get("provider")):
             return f"First let the cluster's provider bring back {names}: the tool rejects a plan with a broker that is down"
         it, one = ("it", "it is") if len(down) == 1 else ("one of them", "they are")
         return (

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from durability.catalogue.model import REFUSED
 from durability.remedies import throttles as of_brokers
 from durability.remedies.change import draft, guards, proof, scripts, settings, states, way_back
 from durability.remedies.change.assemble import WITHOUT_EFFECT, assemble
@@ -863,20 +864,21 @@ def test_replicas_that_stay_are_in_sync_only_if_they_were():
 
 
 @pytest.mark.parametrize("why", ["unread", "refused"])
-def test_a_topic_whose_minimum_cannot_be_lowered_keeps_its_replicas(why):
+def test_a_topic_whose_minimum_cannot_be_lowered_keeps_its_replicas(why, monkeypatch):
     doc = document("topic replicas min\nt 1 2\nu 1 -", brokers="1 2 3")
     facts, aim = FACTS, {}
     if why == "unread":
         doc["unreadable"] = [{"path": "/topics/t/configs", "reason": "TOPIC_AUTHORIZATION_FAILED"}]
         aim = {"min_insync_replicas_now": None}
     else:
-        facts = ClusterFacts((4, 3), (4, 3), led=True, elr=False, provider="redpanda")
+        monkeypatch.setitem(REFUSED, "other", {"topics": {"min.insync.replicas": "It is fixed here"}})
+        facts = ClusterFacts((4, 3), (4, 3), led=True, elr=False, provider="other")
     asked = inputs(doc, {"t": (3, 2), "u": (3, None)}, facts)
     asked.targeted[0]["evidence"]["target"] |= aim
     made = draft.draft(asked)
     assert {topic for step in made.change.steps for topic in step.topics} == {"u"}
     [(topic, said)] = made.left_out
-    assert topic == "t" and ("unknown" if why == "unread" else "Redpanda") in said
+    assert topic == "t" and ("unknown" if why == "unread" else "It is fixed here") in said
     assert made.change.harms == ()
 
 

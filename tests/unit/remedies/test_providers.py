@@ -129,3 +129,31 @@ def test_what_a_provider_fixes_is_not_changed():
     assert "AWS fixes min.insync.replicas=2" in safety.reason(set_, finding("msk-express"))
     assert "avn service update" in safety.reason(cluster_setting("a", 1), finding("aiven"))
     assert safety.reason(cluster_setting("a", 1), finding("msk")) is None
+
+
+def test_redpandas_operators_start_their_nodes_and_set_replicas_with_its_own_tool():
+    facts = ClusterFacts(provider="redpanda", fragile=Fragile())
+    text = words.remediation(finding("redpanda"))
+    assert "rpk topic alter-config TOPIC --set replication.factor=N" in text and "kafka-reassign-partitions" not in text
+    text = render(safety.checked(replicas.bring_back("broker:5 down", facts), finding("redpanda", facts)), facts)
+    assert text.startswith("# Start broker 5.") and "provider" not in text and "kafka-cluster" not in text
+    steps = [Step(topic_setting("t", "a", 1), unless=safety.NO_LEADER)]
+    assert "start the broker" in render(safety.checked(steps, finding("redpanda", FACTS)), FACTS)
+
+
+@pytest.mark.parametrize("setting", ["min.insync.replicas", "unclean.leader.election.enable"])
+def test_msk_serverless_fixes_settings_of_topics(setting):
+    reason = safety.reason(
+        topic_setting("t", setting, "false" if "unclean" in setting else 2), finding("msk-serverless")
+    )
+    assert reason.startswith("MSK Serverless fixes this setting of topics")
+
+
+@pytest.mark.parametrize("provider", MANAGED)
+def test_who_sees_no_controllers_logs_asks_the_provider_for_a_leader(provider):
+    facts = ClusterFacts(provider=provider, lag_shares=1)
+    for remedy in (replicas.elect("t", [0], facts), replicas.bring_back(replicas.NO_LEADER, facts)):
+        text = render(remedy, facts)
+        assert "controller's log" not in text and "Ask the cluster's provider to elect one" in text
+        assert "--unavailable-partitions" in text
+    assert "First examine" not in render(replicas.bring_back("broker:3 lagging", facts), facts)
