@@ -181,7 +181,8 @@ def _gone_for_good(facts: ClusterFacts, offline: bool) -> str:
         return gone.advice(facts.gone) + (f" {WITHOUT_LEADER}" if offline else "")
     move = (
         "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
-        f" without a throttle. If too few brokers are live for that, first add brokers. {WITHOUT_LEADER}"
+        " without a throttle. If too few brokers are live for that, first add brokers, or leave out replicas that the topic's"
+        f" tier doesn't require. {WITHOUT_LEADER}"
     )
     unregister = " Then unregister it (kafka-cluster unregister), when it has no replica left."
     return move if facts.kraft is False else move + unregister
