@@ -153,11 +153,18 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
 def _until_complete(verify: str, times: int) -> str:
     """Repeats the verification until the reassignment is complete, at most so many times. It then removes the throttle.
 
+    The tool fails while no controller leads, and if it asks a broker that hangs. Its error is printed, and the loop goes on: else
+    the throttle would stay. If the last verification failed, the line ends with a status other than 0.
+
     The controller states which reassignments run, and a broker states the replicas. Right after the end, the broker may state
     the replicas of before, "rather than" the new ones (seen on 3.6.2). Then the tool runs once more.
     """
-    loop = f'for n in {{1..{times}}}; do said=$({verify}); [[ $said = *"in progress"* ]] || break; sleep 10; done'
-    return f'{loop} && {{ [[ $said != *"rather than"* ]] || {{ sleep 10; said=$({verify}); }}; }} && echo "$said"'
+    failed = '|| { echo "$said"; said=Error; sleep 10; continue; }'
+    loop = (
+        f'for n in {{1..{times}}}; do said=$({verify}) {failed}; [[ $said = *"in progress"* ]] || break; sleep 10; done'
+    )
+    again = f'{{ [[ $said != *"rather than"* ]] || {{ sleep 10; said=$({verify}); }}; }}'
+    return f'{loop} && {again} && [[ $said != Error ]] && echo "$said"'
 
 
 def _config(command: Config, facts: ClusterFacts) -> list[str]:

@@ -286,3 +286,23 @@ def test_a_broker_that_shows_old_replicas_is_asked_again(tmp_path, answers, look
     done = subprocess.run(["bash", "-euc", stubs + waiting], cwd=tmp_path, capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout.strip().endswith(last)) == (0, True), done
     assert len((tmp_path / "looks").read_text().splitlines()) == looks and is_command(waiting)
+
+
+@pytest.mark.parametrize(
+    ("answers", "failing", "status", "last"),
+    [
+        (["Error: timed out", "is still in progress", "Error: timed out", "is completed"], "13", 0, "is completed"),
+        (["Error: timed out"] * 4, "1234", 1, "Error: timed out"),
+    ],
+)
+def test_a_verification_that_fails_is_repeated(tmp_path, answers, failing, status, last):
+    """The tool prints its error to stdout. The script took this for the end, and the throttle stayed."""
+    for number, answer in enumerate(answers, 1):
+        (tmp_path / str(number)).write_text(answer + "\n")
+    tool = f"kafka-reassign-partitions() {{ echo >> looks; n=$(wc -l < looks); cat $n; [[ $n != [{failing}] ]]; }}\n"
+    stubs = "BOOTSTRAP=b:9092; sleep() { :; }\n" + tool
+    waiting = lines(Reassign("t", "t.json", 5, checks=4))[-1]
+    done = subprocess.run(["bash", "-euc", stubs + waiting], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (status, last), done
+    assert len((tmp_path / "looks").read_text().splitlines()) == 4 and "timed out" in done.stdout
+    assert is_command(waiting)

@@ -134,8 +134,10 @@ def options(tmp_path_factory):
 
 
 LOOP = re.compile(
-    r'for n in \{1\.\.300\}; do said=\$\((.*?)\); \[\[ \$said = \*"in progress"\* \]\] \|\| break; sleep 10; done'
-    r' && \{ \[\[ \$said != \*"rather than"\* \]\] \|\| \{ sleep 10; said=\$\(\1\); \}; \} && echo "\$said"'
+    r'for n in \{1\.\.300\}; do said=\$\((.*?)\) \|\| \{ echo "\$said"; said=Error; sleep 10; continue; \};'
+    r' \[\[ \$said = \*"in progress"\* \]\] \|\| break; sleep 10; done'
+    r' && \{ \[\[ \$said != \*"rather than"\* \]\] \|\| \{ sleep 10; said=\$\(\1\); \}; \}'
+    r' && \[\[ \$said != Error \]\] && echo "\$said"'
 )
 
 
