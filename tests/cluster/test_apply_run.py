@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -28,11 +28,11 @@ OWN = {TOPIC: {MIN_ISR: "3"}}
 """The settings that the topic and the brokers have of their own, before the plan and after it."""
 
 
-class Dies:
-    """A cluster whose caller is killed once this method was called so often, after it had its effect."""
+class Acts:
+    """A cluster that calls `act` once this method was called so often, after it had its effect."""
 
-    def __init__(self, cluster, method: str, calls: int):
-        self._cluster, self._method, self._left = cluster, method, calls
+    def __init__(self, cluster, method: str, calls: int, act: Callable[[], None]):
+        self._cluster, self._method, self._left, self._act = cluster, method, calls, act
 
     def __getattr__(self, name):
         found = getattr(self._cluster, name)
@@ -43,10 +43,14 @@ class Dies:
             self._left -= 1
             result = found(*args, **more)
             if not self._left:
-                raise Killed
+                self._act()
             return result
 
         return last
+
+
+def dies() -> None:
+    raise Killed
 
 
 def create(kafka, least: str) -> None:
@@ -105,12 +109,12 @@ def test_a_killed_run_is_taken_back_and_a_stopped_one_finished(kafka, plan):
         # Killed when min.insync.replicas is lowered, when the throttle is on, and while replicas are copied.
         for method, calls in (("change", 1), ("change", 2), ("reassign", 1), ("sizes", 3)):
             with pytest.raises(Killed):
-                apply(plan, Dies(cluster, method, calls), changes(), NEVER_ENDS, said.append)
+                apply(plan, Acts(cluster, method, calls, dies), changes(), NEVER_ENDS, said.append)
             assert restore(cluster, changes()) == []
             assert state(cluster) == (BEFORE, OWN), (method, calls)
 
-        threading.Timer(4, kafka.kill_broker, [5]).start()
-        outcome = apply(plan, cluster, changes(), NEVER_ENDS, said.append)
+        loses = Acts(cluster, "sizes", 3, lambda: kafka.kill_broker(5))
+        outcome = apply(plan, loses, changes(), NEVER_ENDS, said.append)
         assert (outcome.stopped, outcome.why) == ("2-reassign", "broker 5 is down")
         assert state(cluster) == (BEFORE, OWN)
         kafka.restart_broker(5)
@@ -118,7 +122,7 @@ def test_a_killed_run_is_taken_back_and_a_stopped_one_finished(kafka, plan):
 
         assert restore(cluster, changes()) == []
         with pytest.raises(Killed):
-            apply(plan, Dies(cluster, "reassign", 1), changes(), NEVER_ENDS, said.append)
+            apply(plan, Acts(cluster, "reassign", 1, dies), changes(), NEVER_ENDS, said.append)
         recreate(kafka, cluster, "2")
         assert restore(cluster, changes()) == [f"topic {TOPIC} was recreated since it was changed, and is left"] * 2
         assert state(cluster) == (BEFORE, {TOPIC: {MIN_ISR: "2"}})
