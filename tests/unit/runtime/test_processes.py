@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -158,6 +159,20 @@ def test_what_a_leader_leaves_goes_with_the_session() -> None:
         assert watchdog.family(leader.pid) == [left]
         time.sleep(0.5)  # the watchdog has learnt of the leader's end
     wait_for(lambda: not watchdog._alive(left), "its child is gone")
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_zombie_is_not_followed(left: int) -> None:
+    """The watchdog took a whole core from the end of Spark's prestarted job to the end of the run."""
+    with processes.Session("durability-test-") as session:
+        leader = session.popen(["sh", "-c", "sleep 600 & " * left + "exit"], log=session.folder / "log")
+        wait_for(lambda: not watchdog._alive(leader.pid), "it is a zombie")
+        poll = select.poll()
+        followed = watchdog._followed(poll, leader.pid)
+        assert (followed is not None, len(watchdog.family(leader.pid))) == (left > 0, left)
+        assert poll.poll(0) == []
+        if followed is not None:
+            os.close(followed)
 
 
 def test_an_inner_session_outlives_neither_its_owner_nor_disturbs_the_outer() -> None:
