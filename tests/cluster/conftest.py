@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from durability.embedded_kafka.miniature import VERSIONS
 from durability.embedded_kafka.spec import default_spec
 from durability.errors import AuditError
 from tests.support import tool_jvm
+
+PACE_SECONDS = 0.005
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -38,6 +41,24 @@ def _tools_of_kafka() -> Iterator[None]:
         patch.setattr(tools, "run", run)
         yield
     tool_jvm.close()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _paced_producers() -> Iterator[None]:
+    """Producers look again after 5 ms at the soonest. While a leader is dead, kafka-python's sender would take a whole core."""
+    from kafka.producer.sender import Sender
+
+    once = Sender.run_once
+
+    def paced(sender: Sender) -> None:
+        start = time.monotonic()
+        once(sender)
+        if time.monotonic() - start < PACE_SECONDS:
+            time.sleep(PACE_SECONDS)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sender, "run_once", paced)
+        yield
 
 
 # Not of the session: these tests run first, and an idle cluster takes a sixth of a core.
