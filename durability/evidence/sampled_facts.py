@@ -60,7 +60,8 @@ class Facts:
 
         for row in lake.scan(CLUSTERS, attempts, ("cluster", *CLUSTER, "features", "unreadable")).to_pylist():
             self.clusters[row["cluster"]] = row
-        for row in lake.scan(BROKERS, attempts, ("cluster", *_BROKER, *_CONFIGS)).to_pylist():
+        brokers = lake.scan(BROKERS, attempts, ("cluster", *_BROKER, *_CONFIGS)).to_pylist()
+        for row in sorted(brokers, key=lambda one: one["broker"]):
             self.brokers[row.pop("cluster")][str(row["broker"])] = row
         for row in lake.scan(CONTROLLERS, attempts, ("cluster", *_CONTROLLER)).to_pylist():
             self.controllers[row.pop("cluster")].append(row)
@@ -151,14 +152,16 @@ class Facts:
         row, brokers = self.clusters.get(cluster), self.brokers[cluster]
         if row is None:
             return None
-        settings = (entry for id, broker in brokers.items() for entry in self._stated("broker", id, broker, verdict))
+        settings = (
+            entry
+            for id, broker in brokers.items()
+            for entry in _named("broker", id, _settings(broker, _reads(verdict)))
+        )
         facts = {
             **{name: row[name] for name in CLUSTER},
             "features": dict(row["features"] or ()),
             "controllers": sorted(self.controllers[cluster], key=lambda one: one["controller"])[:SHOWN],
-            "brokers": [
-                {name: broker[name] for name in _BROKER[:5]} for broker in islice(_by_id(brokers.values()), SHOWN)
-            ],
+            "brokers": [{name: broker[name] for name in _BROKER[:5]} for broker in islice(brokers.values(), SHOWN)],
             "more_brokers": max(0, len(brokers) - SHOWN),
             "settings": list(islice(settings, SHOWN)),
             "unreadable": (row["unreadable"] or ())[:SHOWN],
@@ -175,17 +178,12 @@ class Facts:
             *(("broker", id, broker) for id, broker in self.brokers[cluster].items()),
             *(("topic", name, self.topics.get((cluster, name)) or {}) for name in topics[:SHOWN]),
         ]
-        throttles = (one for kind, name, row in rows for one in _throttles(kind, name, row))
+        throttles = (one for kind, name, row in rows for one in _named(kind, name, _throttles(row)))
         stuck = []
         for topic, number in map(_partition, (observed.get("stuck") or ())[:PARTITIONS_SHOWN]):
             row = self.partitions.get((cluster, topic), {}).get(number) or _NOT_THERE | {"partition": number}
             stuck.append({"topic": topic, **row})
         return {"throttles": list(islice(throttles, SHOWN)), "stuck": stuck}
-
-    @staticmethod
-    def _stated(kind: str, name: str, row: Row, verdict: Row) -> Iterator[dict[str, Any]]:
-        for setting, entry in _settings(row, _reads(verdict)).items():
-            yield {"resource_type": kind, "resource": name, "setting": setting, **entry}
 
     def _of_application(self, key: tuple[str, str]) -> dict[str, Any] | None:
         """A Streams application's group: its state, and each client's tags, active and standby tasks."""
@@ -248,14 +246,13 @@ def _settings(row: Row, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {name: {"value": values.get(name), "source": sources.get(name)} for name in sorted(names)}
 
 
-def _throttles(kind: str, name: str, row: Row) -> Iterator[dict[str, Any]]:
+def _throttles(row: Row) -> dict[str, dict[str, Any]]:
     """The settings of a broker or topic that throttle replication. Defaults don't."""
-    values, sources = (dict(row.get(part) or ()) for part in _CONFIGS)
-    for setting in sorted(values):
-        if setting.endswith(OF_THROTTLES) and sources.get(setting) != "default" and values[setting]:
-            entry = {"value": values[setting], "source": sources.get(setting)}
-            yield {"resource_type": kind, "resource": name, "setting": setting, **entry}
+    stated = _settings(row, (name for name in dict(row.get("configs") or ()) if name.endswith(OF_THROTTLES)))
+    return {name: entry for name, entry in stated.items() if entry["value"] and entry["source"] != "default"}
 
 
-def _by_id(brokers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(brokers, key=lambda one: one["broker"])
+def _named(kind: str, name: str, settings: Mapping[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The settings of a broker or topic, each with the resource."""
+    for setting, entry in settings.items():
+        yield {"resource_type": kind, "resource": name, "setting": setting, **entry}

@@ -124,7 +124,7 @@ def _followed(poll: select.poll, leader: int) -> int | None:
 
     The leader's id is given to no other process while one is in its session.
     """
-    # The descriptor of a zombie is always ready. Its owner may not ask for its exit status before the session ends.
+    # The descriptor of a zombie is always ready. Its parent may not ask for its exit status before the session ends.
     if _alive(leader) and (descriptor := _registered(poll, leader)):
         return descriptor
     return next(filter(None, (_registered(poll, pid) for pid in family(leader))), None)
