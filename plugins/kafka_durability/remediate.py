@@ -120,6 +120,10 @@ class ApproveOperator(ApprovalOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+        if given := event.get("params_input"):
+            # An answer by API may leave out fields of the form: they have the form's defaults, so give_up_elr is off. Without
+            # this, Airflow fails the task and asks again.
+            event = {**event, "params_input": {**self.params.dump(), **given}}
         answer = super().execute_complete(context, event)
         return {**answer, **{key: context["ti"].xcom_pull(task_ids=self.task_id, key=key) for key in (OF, GIVEN_UP)}}
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, ParamValidationError
 from kafka_durability import hook, left
-from kafka_durability.remediate import RestoreOperator, approval
+from kafka_durability.remediate import ApproveOperator, RestoreOperator, approval
+from kafka_durability.settings import approve_outage_params
 
 from durability.apply.record import Approval
 from durability.collect.settings import client_config
@@ -58,6 +60,26 @@ def test_an_approval_has_its_user_time_and_comment():
     assert approval(stated | {"params_input": {}}, "x") == Approval("7", AT, None)
     timed_out = {"chosen_options": ["Reject"], "params_input": {"comment": None}, "responded_by_user": None}
     assert approval(None, "x") is None and approval(APPROVED | timed_out, "x") is None
+
+
+def answered(form: dict) -> dict:
+    """The answer of an approval of `rack_outage`, with these fields of its form."""
+    asks = ApproveOperator(task_id="approve", shown={}, params=approve_outage_params())
+    pushed = SimpleNamespace(xcom_pull=lambda task_ids, key: "x")
+    event = {"chosen_options": ["Approve"], "params_input": form, "responded_at": AT, "responded_by_user": None}
+    return asks.execute_complete({"ti": pushed}, event)["params_input"]
+
+
+def test_an_answer_may_leave_out_fields_of_the_form():
+    assert answered({"comment": "at night"}) == {"comment": "at night", "give_up_elr": False}
+    assert answered({"give_up_elr": True}) == {"comment": None, "give_up_elr": True}
+    assert answered({}) == {}
+
+
+@pytest.mark.parametrize("form", [{"coment": "at night"}, {"give_up_elr": "perhaps"}])
+def test_an_answer_that_the_form_does_not_allow_is_none(form):
+    with pytest.raises((ValueError, ParamValidationError)):
+        answered(form)
 
 
 def test_an_approval_is_for_one_plan():
