@@ -204,7 +204,7 @@ def _broker(facts: Facts, broker: Registered) -> dict:
     if configs := facts.broker_configs.get(broker.id):
         row |= configs.members()
     if dirs := facts.log_dirs.get(broker.id):
-        row |= {"offline_log_dirs": dirs.offline, "log_dirs": dirs.dirs}
+        row |= {"offline_log_dirs": dirs.offline, "log_dirs": dirs.dirs, "future_replicas": len(dirs.future)}
     return row
 
 

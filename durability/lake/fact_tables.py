@@ -51,6 +51,7 @@ BROKERS = Table(
         ("max_metadata_version", pa.int32()),  # of its supported features: 14 = 3.6, 15 = 3.7; NULL in documents
         ("offline_log_dirs", pa.int32()),
         ("log_dirs", structs(path=pa.string(), error=pa.string(), total_bytes=pa.int64(), usable_bytes=pa.int64())),
+        ("future_replicas", pa.int32()),  # being moved to another log dir of the broker (KIP-113); NULL: unknown
         ("configs", CONFIGS),  # NULL: unreadable
         ("config_sources", CONFIGS),  # topic, cluster-default (dynamic), broker-dynamic, broker (static), default
         ("unreadable_configs", STRINGS),

@@ -237,6 +237,7 @@ def broker_rows(facts: Facts) -> list[dict]:
                 "max_metadata_version": facts.value(place, broker, "max_metadata_version"),
                 "offline_log_dirs": _offline_log_dirs(facts, place, broker),
                 "log_dirs": facts.value(place, broker, "log_dirs"),
+                "future_replicas": facts.value(place, broker, "future_replicas"),
                 "configs": configs,
                 "config_sources": sources,
                 "unreadable_configs": unread,

@@ -1,7 +1,8 @@
 """reassignment-leftovers: a throttle without a reassignment, or a reassignment without progress.
 
-A throttle that `kafka-reassign-partitions --verify` didn't remove keeps slowing down replication. A reassignment makes no
-progress if it waits for a replica on a dead broker, or if it looks the same as in the last snapshot.
+A throttle that `kafka-reassign-partitions --verify` didn't remove keeps slowing down replication. A throttle of moves between log
+dirs of a broker (KIP-113) is in use while replicas move there. A reassignment makes no progress if it waits for a replica on a
+dead broker, or if it looks the same as in the last snapshot.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.frames import base
 from spark_jobs.frames.columns import certain, possible
+from spark_jobs.frames.facts import LOG_DIRS_THROTTLE
 
 CONTROL = "reassignment-leftovers"
 PATIENCE = "1 hour"
@@ -30,18 +32,31 @@ def awaited() -> Column:
     return F.array_distinct(F.flatten(F.collect_list(F.when(stuck(), F.col("awaited_dead")))))
 
 
+def _moving(broker: Column) -> Column:
+    """Do replicas certainly move between log dirs of the broker?"""
+    return certain(broker["future_replicas"] > 0)
+
+
+def _unused(throttles: Column, moving: Column) -> Column:
+    """Throttles that nothing uses unless a reassignment runs. moving: do replicas move between log dirs?"""
+    return F.when(moving, F.array_remove(throttles, LOG_DIRS_THROTTLE)).otherwise(throttles)
+
+
 def _throttled(broker: Column) -> Column:
     """What the commands need to know of a throttled broker. in_file: the throttles that its server.properties states."""
-    in_file = F.array_intersect(broker["throttles"], broker["throttles_in_file"]).alias("in_file")
-    return F.struct(broker["broker"], broker["throttles"], broker["live"], in_file)
+    throttles = _unused(broker["throttles"], _moving(broker))
+    in_file = F.array_intersect(throttles, broker["throttles_in_file"]).alias("in_file")
+    return F.struct(broker["broker"], throttles.alias("throttles"), broker["live"], in_file)
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
     and `cancel_harms` (names), `awaited` (brokers), and the columns that say which of these are known."""
-    throttled = F.filter("brokers", lambda b: (F.size(b["throttles"]) > 0) | (F.size(b["default_throttles"]) > 0))
-    own = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
-    broker_ids = throttled["broker"]
+    # The throttle of all brokers is in use if it is on one.
+    anywhere = F.exists("brokers", _moving)
+    own = F.filter(F.transform("brokers", _throttled), lambda b: F.size(b["throttles"]) > 0)
+    by_default = F.filter("brokers", lambda b: F.size(_unused(b["default_throttles"], anywhere)) > 0)
+    broker_ids = F.array_sort(F.array_union(own["broker"], by_default["broker"]))
     throttled_topics = F.coalesce("throttled", F.array().cast("array<struct<topic:string,throttles:array<string>>>"))
     topic_names = throttled_topics["topic"]
     stuck_names, harmed = (F.coalesce(name, F.array().cast("array<string>")) for name in ("stuck", "cancel_harms"))
@@ -82,7 +97,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "stuck_kept": F.slice(F.array_intersect(stuck_names, harmed), 1, SHOWN),
             "waits_for": F.coalesce("awaited", F.array().cast("array<int>")),
             "topics": F.slice(throttled_topics, 1, SHOWN),
-            "brokers": F.slice(F.transform(own, _throttled), 1, SHOWN),
-            "default_throttles": F.array_distinct(F.flatten(throttled["default_throttles"])),
+            "brokers": F.slice(own, 1, SHOWN),
+            "default_throttles": _unused(F.array_distinct(F.flatten(by_default["default_throttles"])), anywhere),
         },
     )

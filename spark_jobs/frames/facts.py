@@ -31,11 +31,8 @@ FIRST_UNCLEAN_KRAFT = 3009
 """The first release whose KRaft controllers elect unclean leaders by themselves (KAFKA-12670)."""
 DEFAULT_RF = "default.replication.factor"
 AUTO_CREATE = "auto.create.topics.enable"
-BROKER_THROTTLES = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
+LOG_DIRS_THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+BROKER_THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", LOG_DIRS_THROTTLE)
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 ANY_NUMBER = 1_000_000
 
@@ -51,6 +48,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
     """
     fields = {
         **{name: F.col(name) for name in ("broker", "rack", "rack_state", "live", "offline_log_dirs", "kafka_version")},
+        "future_replicas": F.col("future_replicas"),
         "max_metadata_version": F.col("max_metadata_version"),
         "release": release_number(F.col("kafka_version")),
         "min_isr": configs.minimum(configs.applies(MIN_ISR, "1")),

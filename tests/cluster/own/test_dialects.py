@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from durability.collect import collect
 from durability.embedded_kafka import seed, tools
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
@@ -43,6 +45,7 @@ from durability.topology import versions
 from tests.support import kafka_tools
 
 MIN_ISR = "min.insync.replicas"
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 SHAPES = [
     [UNDER_REPLICATED],
@@ -63,9 +66,10 @@ SHAPES = [
 @pytest.fixture(scope="module", params=["3.6.2", "4.3.1"])
 def cluster(request):
     features = {"eligible.leader.replicas.version": 0} if request.param == "4.3.1" else {}
-    spec = ClusterSpec({1: "a", 2: "b"}, {1: "a"}, version=request.param, features=features)
+    spec = ClusterSpec({1: "a", 2: "b"}, {1: "a"}, version=request.param, features=features, log_dirs={2: 2})
     with LocalCluster(spec) as kafka:
-        seed.create_topics(kafka, [seed.Topic("t", [[1], [1]], {}), seed.Topic("set", [[1, 2]], {})])
+        topics = [seed.Topic("t", [[1], [1]], {}), seed.Topic("set", [[1, 2]], {}), seed.Topic("moved", [[2]], {})]
+        seed.create_topics(kafka, topics)
         yield kafka
 
 
@@ -105,6 +109,49 @@ def test_the_tools_take_every_command(cluster, folder):
     assert "t-1" in done[3].stdout
     left = cluster.cli("ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "1")
     assert "throttled" not in left
+
+
+def test_a_move_between_log_dirs_uses_its_throttle(cluster, tmp_path):
+    """The throttle is no leftover (`reassignment-leftovers`), and the command that deletes leftovers spares it."""
+    facts = ClusterFacts(versions.parse(cluster.spec.version))
+    # With this throttle, a fetch of a megabyte passes every 11 s.
+    seed.produce(cluster, "moved", ["x" * 500_000] * 20)
+    with cluster.admin() as admin:
+        [two] = admin.describe_log_dirs(brokers=[2])
+    dirs = {d["log_dir"]: {t["name"] for t in d["topics"]} for d in two["log_dirs"]}
+    [other] = [path for path, names in dirs.items() if "moved" not in names]
+    plan = tmp_path / "moved.json"
+    move = {"topic": "moved", "partition": 0, "replicas": [2], "log_dirs": [other]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [move]}))
+    throttle = ("--replica-alter-log-dirs-throttle", "1")
+    cluster.cli("ReassignPartitionsCommand", "--reassignment-json-file", str(plan), "--execute", *throttle)
+
+    def two_of_document() -> dict:
+        return collect("c", {"bootstrap.servers": cluster.bootstrap}).document["brokers"][1]
+
+    seen = two_of_document()
+    assert (seen["future_replicas"], seen["configs"][LOG_DIRS_RATE]) == (1, "1")
+    shell = "\n".join(commands.lines(Config("brokers", "2", ((LOG_DIRS_RATE, None),), idle=True), facts))
+
+    def deleted() -> str:
+        environment = kafka_tools.install(cluster, tmp_path)
+        return subprocess.run(["bash", "-e", "-c", shell], text=True, capture_output=True, env=environment).stdout
+
+    assert "replicas move between log dirs" in deleted()
+    assert two_of_document()["configs"][LOG_DIRS_RATE] == "1"
+    cluster.cli(
+        "ConfigCommand",
+        "--alter",
+        "--entity-type",
+        "brokers",
+        "--entity-name",
+        "2",
+        "--add-config",
+        f"{LOG_DIRS_RATE}=9999999",
+    )
+    cluster.wait_until(lambda: two_of_document()["future_replicas"] == 0, "the move ends")
+    assert "replicas move" not in deleted()
+    cluster.wait_until(lambda: two_of_document()["configs"].get(LOG_DIRS_RATE) != "9999999", "the throttle is deleted")
 
 
 @pytest.fixture

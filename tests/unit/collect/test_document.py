@@ -39,7 +39,7 @@ def facts(**changes) -> Facts:
         brokers=[Registered(1, "az1", False), Registered(2, "az2", True)],
         versions={1: Version("4.3", 30, {"metadata.version": 30})},
         broker_configs={1: Configs({"min.insync.replicas": "2"}, {"min.insync.replicas": "broker"})},
-        log_dirs={1: LogDirs([{"path": "/d", "error": None}], {("a", 0): 7, ("b", 0): 8})},
+        log_dirs={1: LogDirs([{"path": "/d", "error": None}], {("a", 0): 7, ("b", 0): 8}, {("b", 0): 3})},
         reading=reading({"b": [row(0, 1, [1, 9], [1])], "a": [row(1, None, [2], []), row(0, 1, [1, 2], [1])]}),
         topic_configs={"a": Configs({"retention.ms": "5"}, {"retention.ms": "topic"}), "b": Configs()},
         quorum=Quorum(1, [Member(1, 0), Member(100, None)], []),
@@ -60,6 +60,7 @@ def test_the_document_is_valid_and_sorted():
     assert [p["partition"] for p in document["topics"][0]["partitions"]] == [0, 1]
     assert document["topics"][0]["partitions"][0]["bytes"] == 7  # of its leader, broker 1
     assert "bytes" not in document["topics"][0]["partitions"][1]  # leaderless: nobody's size is its size
+    assert [b.get("future_replicas") for b in document["brokers"]] == [1, None, None]
 
 
 def test_the_id_that_kafka_gave_the_cluster_is_recorded():
