@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from durability.remedies import effects, providers, safety
-from durability.remedies.change import quorum, refusal, regress, settings
+from durability.remedies.change import quorum, refusal, regress, settings, states
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.model import (
     UNCLEAN,
@@ -128,6 +128,8 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
         elif target is not None:
             targets[name] = target
     racks = {broker.id: broker.rack for broker in inputs.brokers}
+    unknown = states.unknown_offline(inputs.document, inputs.facts)
+    rank = {name: -max(map(severity_rank, found)) for name, found in of_topics.items()}
     blocked: dict[str, TopicSettings] = {}
     unplaced: dict[str, str] = {}
     while True:
@@ -137,7 +139,12 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
         made = _settings(of_topics, topics, moves, left_out, inputs) | blocked
         stuck = {n: TopicSettings(held=one.held, others=one.others) for n, one in made.items() if one.blocks}
         aims = {name: f["evidence"]["target"] for name, found in of_topics.items() if (f := _with_target(found))}
-        if not (stuck := regress.worse(aims, topics, moves, made, inputs.postures, inputs.required, racks) | stuck):
+        stuck = regress.worse(aims, topics, moves, made, inputs.postures, inputs.required, racks, unknown) | stuck
+        if not stuck:
+            wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
+            change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
+            stuck = regress.harmed(change.harms, made, blocked)
+        if not stuck:
             break
         # Other topics can take the room that their replicas would have taken.
         blocked |= stuck
@@ -149,9 +156,6 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     notes = {name: RELAXED for name in relaxed if name in moves}
     changed = {name for name, one in made.items() if one.before or one.after or one.others}
     notes |= {name: left_out.pop(name) for name in changed & left_out.keys() if name is not None}
-    rank = {name: -max(map(severity_rank, found)) for name, found in of_topics.items()}
-    wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
-    change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
     solution = replace(solution, copysets=_copysets(solution, change.planned))
     return Draft(inputs.document, change, solution, tuple(left_out.items()), held, notes)
 

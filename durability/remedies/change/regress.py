@@ -1,6 +1,7 @@
-"""Finds topics that a plan would make worse, where racks don't suffice for their target.
+"""Finds topics that a plan would make worse, in the end or on the way.
 
-Such topics are left out: a finding that is new or worse refutes the whole plan (`durability.remedies.change.proof`).
+Such topics are left out: a finding that is new or worse, or a step that does harm, refutes the whole plan
+(`durability.remedies.change.proof`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from durability.remedies.change.model import Document, Move, TopicSettings
+from durability.remedies.change.model import Document, Harm, Move, TopicSettings
 
 SHARED = (
     "its tier requires a rack per replica, and the live brokers are in too few racks for more replicas: add a rack, or give it a"
@@ -27,6 +28,14 @@ HEADROOM = (
     "a higher min.insync.replicas would leave less headroom than its tier requires, and its partitions don't get more replicas:"
     " give them more first"
 )
+HARMFUL = (
+    "a step would leave its partition {} offline or under its min.insync.replicas, or that is unknown: first bring back replicas"
+    " that are out of sync, and give all brokers the same min.insync.replicas"
+)
+UNKNOWN_OFFLINE = (
+    "it is unknown what min.insync.replicas of its partitions without a leader is now: first bring back a leader for them,"
+    " then plan again"
+)
 Racks = Mapping[int, str | None]
 """The rack of each broker; None if it has none, or it is unknown."""
 
@@ -39,17 +48,22 @@ def worse(
     postures: Mapping[str, Mapping[str, Any]],
     required: Mapping[str, Mapping[str, Any]],
     racks: Racks,
+    unknown: Collection[str] = (),
 ) -> dict[str, TopicSettings]:
     """The topics that moves and settings would make worse, with the reason. They stay as they are.
 
     aims: `evidence.target` by topic. moves, made: the moves and settings of topics. postures: rows of `topic_posture` by topic.
-    required: the requirements of each tier.
+    required: the requirements of each tier. unknown: topics with a partition that isn't led, and whose min.insync.replicas is
+    unknown: with a value that is known, findings would name it.
     """
     found: dict[str, TopicSettings] = {}
     for name, target in aims.items():
         one, posture, now = made[name], postures.get(name), target["min_insync_replicas_now"]
         changes = name in moves or one.before is not None or one.after is not None
         if not changes or posture is None or now is None:
+            continue
+        if name in unknown and (one.before is not None or one.after is not None):
+            found[name] = TopicSettings(held=one.held or UNKNOWN_OFFLINE, others=one.others)
             continue
         of_tier = required.get(posture["tier"] or "", {})
         survives, headroom = of_tier.get("survive") or (), of_tier.get("write_headroom") or 0
@@ -58,6 +72,21 @@ def worse(
         why = _why(topics[name], moves.get(name, ()), racks, survives, own, least, below, headroom)
         if why is not None:
             found[name] = TopicSettings(held=one.held or why, others=one.others)
+    return found
+
+
+def harmed(
+    harms: Iterable[Harm], made: Mapping[str, TopicSettings], blocked: Collection[str]
+) -> dict[str, TopicSettings]:
+    """The topics that a step would harm on the way, with the reason. They stay as they are.
+
+    made: the settings of topics. blocked: topics that stay already.
+    """
+    found: dict[str, TopicSettings] = {}
+    for harm in harms:
+        if harm.topic in made and harm.topic not in blocked and harm.topic not in found:
+            why = HARMFUL.format(harm.partition)
+            found[harm.topic] = TopicSettings(held=why, others=made[harm.topic].others)
     return found
 
 

@@ -105,6 +105,16 @@ def partitions(document: Document, facts: ClusterFacts) -> dict[State, tuple[int
     return found
 
 
+def unknown_offline(document: Document, facts: ClusterFacts) -> set[str]:
+    """The topics with a partition that has no leader and whose min.insync.replicas is unknown."""
+    cluster = _Cluster(document, facts)
+    return {
+        topic["name"]
+        for topic in document["topics"]
+        if any(p["leader"] is None and cluster.minimum(topic, None) is None for p in topic["partitions"])
+    }
+
+
 def play(document: Document, steps: Iterable[Step], facts: ClusterFacts) -> list[Harm]:
     """Changes the document as the steps do. Returns what they would harm, by step, topic and partition.
 

@@ -13,7 +13,7 @@ import pytest
 
 from durability.catalogue.model import REFUSED
 from durability.remedies import throttles as of_brokers
-from durability.remedies.change import draft, guards, proof, scripts, settings, states, way_back
+from durability.remedies.change import draft, guards, proof, regress, scripts, settings, states, way_back
 from durability.remedies.change.assemble import WITHOUT_EFFECT, assemble
 from durability.remedies.change.brokers import of_rows
 from durability.remedies.change.describe import before, notes
@@ -880,6 +880,32 @@ def test_a_topic_whose_minimum_cannot_be_lowered_keeps_its_replicas(why, monkeyp
     [(topic, said)] = made.left_out
     assert topic == "t" and ("unknown" if why == "unread" else "It is fixed here") in said
     assert made.change.harms == ()
+
+
+def test_a_topic_that_a_step_would_harm_is_left_out():
+    """Brokers differ in min.insync.replicas, which counts for the partitions that they lead."""
+    doc = document(
+        "topic replicas min\nt 1,2 -\nt 2,1 -\nu 1,2 2",
+        brokers="1 2 3 4",
+        each_broker={2: {"configs": {MIN_ISR: "3"}}},
+    )
+    made = draft.draft(inputs(doc, {"t": (3, 2), "u": (3, 2)}))
+    assert (made.left_out, made.change.harms) == ((("t", regress.HARMFUL.format(1)),), ())
+    assert {topic for step in made.change.steps for topic in step.topics} == {"u"}
+
+
+@pytest.mark.parametrize("unread, left_out", [(False, ()), (True, (("t", regress.UNKNOWN_OFFLINE),))])
+def test_nothing_is_set_while_the_minimum_of_an_offline_partition_is_unknown(unread, left_out):
+    """With another value, findings would name that partition, and refute the plan."""
+    doc = document(
+        "topic leader replicas isr\nt 1 1 1\nt - 3 3",
+        brokers="1 2 3!",
+        broker_configs={MIN_ISR: "2"},
+        unreadable={"/brokers/2/configs": "it is down"} if unread else None,
+    )
+    aim = {"min_insync_replicas_now": 2, "highest_min_insync_replicas": 2, "min_insync_replicas_enforced": 1}
+    made = draft.draft(inputs(doc, {"t": (1, 1)}, **aim))
+    assert made.left_out == left_out and bool(made.change.steps) is not bool(left_out)
 
 
 @pytest.mark.parametrize("path", ["/topics/t/configs", "/topics/0/configs/min.insync.replicas", "/brokers/0/configs"])
