@@ -41,6 +41,10 @@ MINIMUM_UNKNOWN = (
     "First find out the topic's min.insync.replicas: replicas being added count before they are in sync, so a value above the"
     " number of replicas would reject acks=all writes until then"
 )
+MINIMUM_DIFFERS = (
+    "First set the same min.insync.replicas on all brokers: it is above the number of replicas of some partitions, and replicas"
+    " being added count before they are in sync, so acks=all writes to these would be rejected until then"
+)
 MISSING = object()
 CAPPED = (3, 7)
 """Since this release brokers enforce no more than the number of replicas (KAFKA-15583)."""
@@ -246,7 +250,17 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     lowered_to = _last_min_isr(before)
     if pin is not None and (lowered_to is None or lowered_to > pin):
         return f"First set {MIN_ISR} to no more than {pin}: replicas being added count before they are in sync"
-    return None
+    return MINIMUM_DIFFERS if lowered_to is None and _rises(target, facts) else None
+
+
+def _rises(target: Any, facts: ClusterFacts) -> bool:
+    """Would replicas being added raise what a leader enforces, by a value of its broker that other brokers don't have?
+
+    The topic's present value is the lowest one.
+    """
+    highest, there = target["highest_min_insync_replicas"], target["its_replication_factor"]
+    capped = facts.newest is None or facts.newest >= CAPPED
+    return bool(target["reassign"] and capped and None not in (highest, there) and highest > there)
 
 
 def _whole(target: Any) -> bool:

@@ -67,6 +67,7 @@ def own(value):
         (cluster_setting(MIN_ISR, 2), {}),
         (cluster_setting(MIN_ISR, 2), {"inherited_least": None}),
         (MOVE, {}),
+        (MOVE, {"reassign": True, "its_replication_factor": 3, "highest_min_insync_replicas": 3}),
         (RUNNING, {"offline": 5, "elr_at_risk": True}),
     ],
 )
@@ -103,6 +104,8 @@ def test_nothing_is_against_a_safe_command(command, target):
         (Reassign("u", "plans/c/u.json", 1), {}, "There is no plan"),
         (MOVE, {"reassign": True, "replication_factor_now": 2, "its_replication_factor": 1,
                 "min_insync_replicas_now": 2}, "to no more than 1"),
+        (MOVE, {"reassign": True, "replication_factor_now": 2, "its_replication_factor": 2,
+                "highest_min_insync_replicas": 3}, "First set the same min.insync.replicas on all brokers"),
         (Feature("eligible.leader.replicas.version", 1), {}, "isn't set cluster-wide"),
         (Feature("kraft.version", 1), {}, "unknown what feature"),
         (Elect("t", 0), {}, "No replica in sync"),
