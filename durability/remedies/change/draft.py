@@ -129,6 +129,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
             targets[name] = target
     racks = {broker.id: broker.rack for broker in inputs.brokers}
     unknown = states.unknown_offline(inputs.document, inputs.facts)
+    of_brokers = states.of_brokers(inputs.document, inputs.facts)
     rank = {name: -max(map(severity_rank, found)) for name, found in of_topics.items()}
     blocked: dict[str, TopicSettings] = {}
     unplaced: dict[str, str] = {}
@@ -139,7 +140,8 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
         made = _settings(of_topics, topics, moves, left_out, inputs) | blocked
         stuck = {n: TopicSettings(held=one.held, others=one.others) for n, one in made.items() if one.blocks}
         aims = {name: f["evidence"]["target"] for name, found in of_topics.items() if (f := _with_target(found))}
-        stuck = regress.worse(aims, topics, moves, made, inputs.postures, inputs.required, racks, unknown) | stuck
+        known = (inputs.postures, inputs.required, racks, unknown, of_brokers)
+        stuck = regress.worse(aims, topics, moves, made, *known) | stuck
         if not stuck:
             wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
             change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)

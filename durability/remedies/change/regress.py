@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from durability.remedies.change import states
 from durability.remedies.change.model import Document, Harm, Move, TopicSettings
 
 SHARED = (
@@ -36,6 +37,10 @@ UNKNOWN_OFFLINE = (
     "it is unknown what min.insync.replicas of its partitions without a leader is now: first bring back a leader for them,"
     " then plan again"
 )
+DIFFERS = (
+    "the brokers' own min.insync.replicas differ, or some are unknown, and other replicas or another leader would give it another"
+    " value: first set the same value on all brokers, and let the auditor read it"
+)
 Racks = Mapping[int, str | None]
 """The rack of each broker; None if it has none, or it is unknown."""
 
@@ -49,12 +54,13 @@ def worse(
     required: Mapping[str, Mapping[str, Any]],
     racks: Racks,
     unknown: Collection[str] = (),
+    of_brokers: Mapping[int, str | None] | None = None,
 ) -> dict[str, TopicSettings]:
     """The topics that moves and settings would make worse, with the reason. They stay as they are.
 
     aims: `evidence.target` by topic. moves, made: the moves and settings of topics. postures: rows of `topic_posture` by topic.
     required: the requirements of each tier. unknown: topics with a partition that isn't led, and whose min.insync.replicas is
-    unknown: with a value that is known, findings would name it.
+    unknown: with a value that is known, findings would name it. of_brokers: the brokers' own min.insync.replicas, if they differ.
     """
     found: dict[str, TopicSettings] = {}
     for name, target in aims.items():
@@ -65,6 +71,9 @@ def worse(
         if name in unknown and (one.before is not None or one.after is not None):
             found[name] = TopicSettings(held=one.held or UNKNOWN_OFFLINE, others=one.others)
             continue
+        if of_brokers and _differs(topics[name], moves.get(name, ()), one, of_brokers):
+            found[name] = TopicSettings(held=one.held or DIFFERS, others=one.others)
+            continue
         of_tier = required.get(posture["tier"] or "", {})
         survives, headroom = of_tier.get("survive") or (), of_tier.get("write_headroom") or 0
         below = target.get("below_replication_factor")
@@ -73,6 +82,22 @@ def worse(
         if why is not None:
             found[name] = TopicSettings(held=one.held or why, others=one.others)
     return found
+
+
+def _differs(topic: Document, moves: Iterable[Move], one: TopicSettings, of_brokers: Mapping[int, str | None]) -> bool:
+    """Would a partition inherit another min.insync.replicas, from a new replica's broker or its next leader's?
+
+    one: the topic's settings. With a value of its own, it inherits none.
+    """
+    last = one.after or one.before
+    if last.value is not None if last is not None else not states.inherits(topic):
+        return False
+    leaders = {p["partition"]: of_brokers.get(p["leader"]) for p in topic["partitions"]}
+    return any(
+        not {of_brokers.get(b) for b in move.after} <= {of_brokers.get(b) for b in move.before}
+        or of_brokers.get(move.after[0]) != leaders[move.partition]
+        for move in moves
+    )
 
 
 def harmed(

@@ -45,10 +45,12 @@ class _Cluster:
         if topic["name"] in self.unread:
             return None
         stated = topic["configs"].get(MIN_ISR)
-        if stated is None:
+        if stated is None or inherits(topic):
             of_brokers = {self.defaults.get(leader)} if leader is not None else {*self.defaults.values()}
             values = self.recorded or of_brokers
-            stated = next(iter(values)) if len(values) == 1 else None
+            found = next(iter(values)) if len(values) == 1 else None
+            # A topic's answer is that of one broker: the leader may have another value of its own.
+            stated = stated if found is None else found
         return int(stated) if stated is not None and stated.isdecimal() else None
 
     def effective(self, topic: Document, partition: Mapping[str, Any]) -> int | None:
@@ -87,6 +89,19 @@ class _Cluster:
             self.unread.discard(setting.topic)
         if setting.value is None and key in self.inherited:
             configs[setting.name], sources[setting.name] = self.inherited[key]
+
+
+def inherits(topic: Document) -> bool:
+    """Has each broker its own min.insync.replicas for the topic? An override and a cluster-wide value apply on each broker."""
+    source = (topic.get("config_sources") or {}).get(MIN_ISR, "topic")
+    return MIN_ISR not in (topic.get("configs") or {}) or source not in ("topic", "cluster-default")
+
+
+def of_brokers(document: Document, facts: ClusterFacts) -> dict[int, str | None]:
+    """The min.insync.replicas of each broker, None if unknown; empty if they have the same, or one is recorded cluster-wide."""
+    cluster = _Cluster(document, facts)
+    found = {broker: cluster.defaults[broker] for broker in cluster.live}
+    return found if len({*found.values()}) > 1 and not cluster.recorded else {}
 
 
 State = tuple[frozenset[int], frozenset[int], int | None]

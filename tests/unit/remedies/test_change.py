@@ -894,6 +894,36 @@ def test_a_topic_that_a_step_would_harm_is_left_out():
     assert {topic for step in made.change.steps for topic in step.topics} == {"u"}
 
 
+def test_a_topic_that_would_inherit_another_minimum_is_left_out():
+    """Here each broker has its own min.insync.replicas, and `t` and `u` would get a leader with another one."""
+    doc = document(
+        "topic replicas min\nt 1,2 -\nu 4,2 -\nv 1,2 2",
+        brokers="1 2 3! 4 5",
+        broker_configs={MIN_ISR: "2"},
+        each_broker={5: {"configs": {MIN_ISR: "1"}}},
+    )
+    aim = {"min_insync_replicas_now": 2, "highest_min_insync_replicas": 2}
+    asked = inputs(doc, {"t": (3, None), "u": (3, None), "v": (3, 2)}, **aim)
+    made = draft.draft(replace(asked, avoid=frozenset({4, 1})))
+    assert dict(made.left_out) == {"t": regress.DIFFERS, "u": regress.DIFFERS}
+    assert {topic for step in made.change.steps for topic in step.topics} == {"v"}
+    assert made.change.harms == ()
+    same = inputs(document("topic replicas\nt 1,2", brokers="1 2 5"), {"t": (3, None)}, **aim)
+    assert draft.draft(same).left_out == ()
+
+
+def test_the_leaders_value_counts_where_another_broker_answered_for_the_topic():
+    doc = document(
+        "topic replicas\nt 1,2\nt 2,1",
+        brokers="1 2 3",
+        configs={"t": {MIN_ISR: "1"}},
+        sources={"t": {MIN_ISR: "broker"}},
+        each_broker={2: {"configs": {MIN_ISR: "3"}}},
+    )
+    moves = (Move("t", 0, (1, 2), (1, 2, 3)), Move("t", 1, (2, 1), (2, 1, 3)))
+    assert {harm.partition for harm in assemble(doc, Wanted(moves), FACTS, STANDARD).harms} == {1}
+
+
 @pytest.mark.parametrize("unread, left_out", [(False, ()), (True, (("t", regress.UNKNOWN_OFFLINE),))])
 def test_nothing_is_set_while_the_minimum_of_an_offline_partition_is_unknown(unread, left_out):
     """With another value, findings would name that partition, and refute the plan."""
