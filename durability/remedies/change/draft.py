@@ -221,8 +221,8 @@ def _racks(span: int | None, required: Mapping[str, Any]) -> int | None:
     return None if span == 1 and not any(required.get(key) for key in OF_RACKS) else span
 
 
-def _not_led(inputs: Inputs, targets: Iterable[str]) -> dict[str, frozenset[int]]:
-    """By topic, the brokers that the quorum's majority is lost with, by a loss that its tier says it survives."""
+def _not_led(inputs: Inputs, targets: Iterable[str]) -> dict[str, tuple[frozenset[int], ...]]:
+    """By topic, the brokers that the quorum's majority is lost with, for each kind of loss that its tier says it survives."""
     tiers = {name: inputs.postures[name]["tier"] or "" for name in targets}
     survived = {tier: inputs.required.get(tier, {}).get("survive") or () for tier in tiers.values()}
     barred = {tier: quorum.takes_majority(inputs.document, losses) for tier, losses in survived.items()}

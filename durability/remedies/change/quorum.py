@@ -7,8 +7,8 @@ from collections.abc import Collection
 from durability.remedies.change.model import Document
 
 
-def takes_majority(document: Document, survives: Collection[str]) -> frozenset[int]:
-    """The brokers that are lost together with the majority, in one of the losses that a tier says its topics survive.
+def takes_majority(document: Document, survives: Collection[str]) -> tuple[frozenset[int], ...]:
+    """By loss that a tier says its topics survive, a broker's or a rack's: the brokers that are lost together with the majority.
 
     No leader is elected then: each partition that they lead goes offline. Empty without KRaft, or without a majority now.
     """
@@ -21,11 +21,12 @@ def takes_majority(document: Document, survives: Collection[str]) -> frozenset[i
         return len(up - {*lost}) < len(places) // 2 + 1
 
     if not places or costs(()):
-        return frozenset()
-    found: set[int] = set()
+        return ()
+    found: list[frozenset[int]] = []
     if "broker" in survives:
-        found |= {broker for broker in racks if costs({broker})}
+        found.append(frozenset(broker for broker in racks if costs({broker})))
     if "rack" in survives:
         of_racks = {rack: {id for id, place in places.items() if place == rack} for rack in {*racks.values()} - {None}}
-        found |= {broker for broker, rack in racks.items() if rack in of_racks and costs(of_racks[rack])}
-    return frozenset(found)
+        lost = {rack for rack, of_rack in of_racks.items() if costs(of_rack)}
+        found.append(frozenset(broker for broker, rack in racks.items() if rack in lost))
+    return tuple(barred for barred in found if barred)

@@ -100,7 +100,8 @@ class Problem:
     limit: the most replicas of a broker, as a multiple of the fair share of all that may get replicas. A broker that has more
         now gets none. Where racks leave no other choice, a broker gets more (`Solution.above_limit`).
     reorder: may a plan change which replica is the preferred leader of a partition whose topic moves?
-    not_led: by topic, brokers that become preferred leader of no partition that another one leads, if it has another replica.
+    not_led: by topic, sets of brokers. None of a set becomes preferred leader of a partition that a broker outside it leads or
+        would lead, if the partition has another replica.
     """
 
     brokers: Sequence[Broker]
@@ -111,7 +112,7 @@ class Problem:
     margin_disk: float = 0.2
     limit: float = 1.1
     reorder: bool = True
-    not_led: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    not_led: Mapping[str, Sequence[frozenset[int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

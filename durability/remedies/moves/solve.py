@@ -142,11 +142,15 @@ def _led(
 
 
 def _leaders(moving: Moving, able: list[int], problem: Problem, cluster: Cluster) -> list[int]:
-    """Those of the replicas that could be the preferred leader. If another broker leads, or is preferred, none of `not_led`."""
-    barred, partition = problem.not_led.get(moving.partition.topic), moving.partition
-    if not barred or not ({partition.leader, cluster.ids[moving.replicas[0]]} - {None, *barred}):
-        return able
-    return [b for b in able if cluster.ids[b] not in barred] or able
+    """Those of the replicas that could be the preferred leader.
+
+    If a broker outside a set of `not_led` leads, or is preferred, none of the set could.
+    """
+    partition = moving.partition
+    for barred in problem.not_led.get(partition.topic, ()):
+        if {partition.leader, cluster.ids[moving.replicas[0]]} - {None, *barred}:
+            able = [b for b in able if cluster.ids[b] not in barred] or able
+    return able
 
 
 def _in_sync(moving: Moving) -> bool:

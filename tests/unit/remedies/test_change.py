@@ -428,6 +428,17 @@ def test_no_leader_moves_to_a_rack_that_takes_the_majority(survive, voters, lead
     assert all(len(p["replicas"]) == 3 for p in planned["partitions"])
 
 
+@pytest.mark.parametrize("survive, leaders", [(["broker", "rack"], {2, 3, 4}), (["rack"], {1, 2, 3, 4})])
+def test_no_leader_moves_to_the_broker_that_takes_the_majority_alone(survive, leaders):
+    """Broker 4 is lost with the only voter if the rack is. If one broker is, only broker 1 takes the voter with it."""
+    lines = "\n".join(["t 4,1"] * 12)
+    doc = document(f"topic replicas\n{lines}", brokers="1:az1 4:az1 2:az2 3:az3", quorum="1:az1")
+    made = draft.draft(replace(inputs(doc, {"t": (3, None)}), required={"t": {"survive": survive}}))
+    [planned] = made.change.planned["topics"]
+    assert {p["replicas"][0] for p in planned["partitions"]} == leaders
+    assert all(len(p["replicas"]) == 3 for p in planned["partitions"])
+
+
 @pytest.mark.parametrize(("inherited", "value"), [(2, None), (3, "2")])
 def test_a_minimum_lowered_in_a_rack_outage_is_inherited_again(inherited, value):
     doc = document("topic replicas min\nt 1,2,3 1", brokers="1 2 3")
