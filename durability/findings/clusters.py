@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from durability.findings import fragile, quorum
+from durability.findings import fragile, quorum, starts
 from durability.findings.reassignments import Plans
 from durability.lake.conditions import of_result
 from durability.lake.tables import BROKERS, CLUSTERS, TOPIC_POSTURE
@@ -32,6 +32,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     quorums = quorum.read(lake, attempts)
     restores = _restores(lake, plan)
     at_risk, lag = fragile.read(lake, plan)
+    first = starts.read(lake, plan)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
     default_rf: defaultdict[str, list[int | None]] = defaultdict(list)
@@ -78,6 +79,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
             restores=restores.get(row["cluster"], {}),
+            starts_first=first.get(row["cluster"], ()),
         )
         for row in clusters
     }

@@ -18,7 +18,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from durability.catalogue import listing
 from durability.catalogue.model import CONTROLS, FOLDER, load
-from durability.remedies import PLANNERS, safety
+from durability.remedies import PLANNERS, safety, starts
 from durability.remedies.cluster import facts_of
 from durability.remedies.commands import Command, broker_setting, cluster_setting, topic_setting
 from durability.remedies.steps import Remedy, Step, advice, render
@@ -89,7 +89,7 @@ def remedy(finding: Mapping[str, Any]) -> Remedy | None:
     if chosen is None:
         return None
     planned = PLANNERS[chosen["planner"]](finding) if isinstance(chosen, dict) else _steps(chosen, finding)
-    return safety.checked(planned, finding)
+    return starts.ordered(safety.checked(planned, finding), finding)
 
 
 def remediation(finding: Mapping[str, Any]) -> str | None:

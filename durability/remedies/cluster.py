@@ -57,6 +57,20 @@ class Fragile:
 
 
 @dataclass(frozen=True)
+class StartsFirst:
+    """Brokers that are down and have all acknowledged records of offline partitions, whose other replicas are down, too.
+
+    partitions: how many there are. example: one of them, such as orders-0. unclean: is unclean leader election on there? None if
+    unknown. Otherwise no other replica would lead.
+    """
+
+    brokers: tuple[int, ...]
+    partitions: int
+    example: str
+    unclean: bool | None
+
+
+@dataclass(frozen=True)
 class Restored:
     """A topic's min.insync.replicas before a rack outage. own: was it the topic's own? Otherwise the topic inherited it."""
 
@@ -83,6 +97,7 @@ class ClusterFacts:
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
     restores: topics whose min.insync.replicas was lowered in a rack outage that is over.
+    starts_first: the brokers that must start before others.
     """
 
     release: tuple[int, ...] | None = None
@@ -105,6 +120,7 @@ class ClusterFacts:
     planned: frozenset[str] = frozenset()
     without: Mapping[str, str] = field(default_factory=dict)
     restores: Mapping[str, Restored] = field(default_factory=dict)
+    starts_first: tuple[StartsFirst, ...] = ()
 
     def restored(self, topic: str, value: int | None) -> Restored | None:
         """What the topic had before a rack outage, if its restore results in this min.insync.replicas; else None.
