@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -76,27 +76,37 @@ def _few(tables: Sequence[pa.Table], by_cluster: pa.Table) -> pa.Table | None:
     return pa.concat_tables(tables).join(by_cluster, "cluster") if tables else None
 
 
-def _with_failed_disks(lake: Any, attempts: Mapping[str, str]) -> dict[str, set[int]]:
+@dataclass(frozen=True)
+class _Up:
+    """The brokers of a cluster that are up: those with an offline log dir, and the others."""
+
+    failed: set[int] = field(default_factory=set)
+    sound: set[int] = field(default_factory=set)
+
+
+def _with_failed_disks(lake: Any, attempts: Mapping[str, str]) -> dict[str, _Up]:
     """By attempt the brokers that are up, of clusters in which one of them has an offline log dir."""
     from pyiceberg.expressions import In
 
-    up: defaultdict[str, set[int]] = defaultdict(set)
-    failed = set()
+    up: defaultdict[str, _Up] = defaultdict(_Up)
     columns = ("attempt_id", "broker", "live", "offline_log_dirs")
     for row in lake.scan(BROKERS, In("attempt_id", set(attempts)), columns=columns).to_pylist() if attempts else ():
         if row["live"]:
-            up[row["attempt_id"]].add(row["broker"])
-            failed |= {row["attempt_id"]} if row["offline_log_dirs"] else set()
-    return {attempt: up[attempt] for attempt in failed}
+            of = up[row["attempt_id"]]
+            (of.failed if row["offline_log_dirs"] else of.sound).add(row["broker"])
+    return {attempt: of for attempt, of in up.items() if of.failed}
 
 
-def _copies(kind: str, up: set[int], isr: Any, elr: Any) -> list[int]:
-    """The brokers that a partition needs: those in its ISR. An offline one needs its last copies, if all of them are up."""
+def _copies(kind: str, up: _Up, isr: Any, elr: Any) -> list[int]:
+    """The brokers that a partition needs: those in its ISR.
+
+    An offline one needs the failed disks among its last copies, unless another broker that is up has such a copy and can lead.
+    """
     in_sync: list[int] = isr.as_py() or []
     if kind != OFFLINE:
         return in_sync
     last = in_sync or elr.as_py() or []
-    return last if up.issuperset(last) else []
+    return [] if up.sound.intersection(last) else [broker for broker in last if broker in up.failed]
 
 
 def _kinds(part: pa.Table) -> dict[str, pa.Array]:
@@ -127,10 +137,10 @@ def _each(rows: pa.Table, kinds: pa.Array | pa.ChunkedArray) -> pa.Table:
     return named.take(parents).append_column("partition", pc.list_flatten(ids).cast(pa.int32()))
 
 
-def _by_broker(part: pa.Table, each: pa.Table, up: Mapping[str, set[int]]) -> pa.Table:
+def _by_broker(part: pa.Table, each: pa.Table, up: Mapping[str, _Up]) -> pa.Table:
     """cluster, broker, topic, partition and kind: a row per fragile partition of `part` and broker in its ISR.
 
-    up: by attempt the brokers that are up. An offline partition counts if its ISR, or else its ELR, consists of them.
+    up: by attempt the brokers that are up. An offline partition counts as `_copies` says.
     """
     strings = {name: part[name].cast(pa.string()) for name in ("attempt_id", "topic")}
     keys = pa.table({**strings, "partition": part["partition"], "at": pa.array(range(part.num_rows), pa.int64())})
@@ -141,7 +151,7 @@ def _by_broker(part: pa.Table, each: pa.Table, up: Mapping[str, set[int]]) -> pa
     if OFFLINE in pc.unique(joined["kind"]).to_pylist():
         named = zip(joined["kind"].to_pylist(), joined["attempt_id"].to_pylist(), strict=True)
         of_rows = zip(named, *copies, strict=True)
-        isr = pa.array((_copies(kind, up.get(of, set()), *each) for (kind, of), *each in of_rows), isr.type)
+        isr = pa.array((_copies(kind, up.get(of, _Up()), *each) for (kind, of), *each in of_rows), isr.type)
     rows = joined.select(["cluster", "topic", "partition", "kind"]).take(pc.list_parent_indices(isr))
     return rows.append_column("broker", pc.list_flatten(isr))
 

@@ -35,8 +35,8 @@ class Fragile:
     single: a single replica is in sync, so the partition goes offline with it. least: no more replicas are in sync than
     min.insync.replicas, so acks=all writes stop without one. unknown: not all of their state could be read.
     by_broker: the partitions that have the broker in their ISR; None if it wasn't looked up. Partitions whose ISR is unknown
-    are in none. offline: the partition has no leader though all its copies in sync are on brokers that are up: their disks
-    failed. It is counted by broker alone.
+    are in none. offline: the partition has no leader, and no copy in sync is up but on brokers with a failed disk. It is counted
+    by broker alone.
     """
 
     single: int = 0

@@ -34,7 +34,7 @@ def only_copies(facts: ClusterFacts, brokers: Sequence[int], provided: bool = Fa
     >>> from durability.remedies.cluster import Fragile
     >>> of_broker = {3: Fragile(offline=2, first_offline="orders-0")}
     >>> only_copies(ClusterFacts(fragile=Fragile(by_broker=of_broker)), [3])  # doctest: +ELLIPSIS
-    "Don't replace the disk of broker 3 with an empty one: nothing else has the copies in sync of 2 partitions..."
+    "Don't replace the disk of broker 3 with an empty one: nothing else that is up has the copies in sync of 2 partitions..."
     >>> only_copies(ClusterFacts(fragile=Fragile(by_broker=of_broker)), [2])
     """
     of_brokers = (facts.fragile.by_broker if facts.fragile else None) or {}
@@ -51,4 +51,4 @@ def only_copies(facts: ClusterFacts, brokers: Sequence[int], provided: bool = Fa
     empty = "an empty one" if len(holding) == 1 else "empty ones"
     dont = "The cluster's provider must not" if provided else "Don't"
     repair = REPAIR.replace("Repair the disk", "First ask the provider to repair the disk") if provided else REPAIR
-    return f"{dont} replace {which} with {empty}: nothing else has the copies in sync of {what}. {repair}"
+    return f"{dont} replace {which} with {empty}: nothing else that is up has the copies in sync of {what}. {repair}"

@@ -109,7 +109,7 @@ def test_nothing_is_read_where_no_partition_is_fragile():
 
 
 def test_which_copies_failed_disks_alone_have():
-    """Broker 1 is down. The disks of brokers 2 and 3, which are up, failed."""
+    """Broker 1 is down. The disks of brokers 2 and 3, which are up, failed. Broker 1 has a copy of c, but can't lead now."""
     rows = [row(topic, [0], ["offline"], 1, 3, [1]) for topic in "abcd"] + [row("d", [5], ["at-min-isr"], 1, 3, [1, 3])]
     brokers = [{"broker": 1, "live": False}, *({"broker": b, "live": True, "offline_log_dirs": 1} for b in (2, 3))]
     found = fragile.read(Lake(rows, brokers), RUN)[0]["eu"]
@@ -118,9 +118,11 @@ def test_which_copies_failed_disks_alone_have():
         first_single="d-5",
         by_broker={
             2: Fragile(single=1, first_single="d-5", offline=2, first_offline="b-0"),
-            3: Fragile(offline=1, first_offline="a-0"),
+            3: Fragile(offline=2, first_offline="a-0"),
         },
     )
+    sound = [{"broker": 1, "live": True}, *brokers[1:]]  # it can lead c, so an empty disk of broker 3 loses nothing
+    assert fragile.read(Lake(rows, sound), RUN)[0]["eu"].by_broker[3] == Fragile(offline=1, first_offline="a-0")
     whole = [broker | {"offline_log_dirs": 0} for broker in brokers]
     assert fragile.read(Lake(rows, whole), RUN)[0]["eu"].by_broker == {2: Fragile(single=1, first_single="d-5")}
 

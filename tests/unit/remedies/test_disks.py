@@ -10,7 +10,8 @@ from durability.remedies.steps import render
 ONLY = ClusterFacts((4, 3), led=True, fragile=Fragile(by_broker={3: Fragile(offline=1, first_offline="orders-0")}))
 ELSEWHERE = ClusterFacts((4, 3), led=True, fragile=Fragile(by_broker={}))
 KEPT = (
-    "Don't replace the disk of broker 3 with an empty one: nothing else has the copies in sync of partition orders-0."
+    "Don't replace the disk of broker 3 with an empty one: nothing else that is up has the copies in sync of partition"
+    " orders-0."
 )
 
 
