@@ -95,12 +95,19 @@ def delegated(sentence: str, finding: Finding) -> str:
 
 
 def reworded(remedy: Remedy, finding: Finding) -> Remedy:
-    """The remedy with the provider's own way, once, in place of sentences that advise what the provider refuses."""
+    """The remedy with the provider's own way, once, in place of sentences that advise what the provider refuses.
+
+    A sentence that advises a topic's setting which the provider fixes is left out: nothing replaces it.
+    """
     provider, said = finding.get("provider"), set[str]()
     steps: Remedy = []
     for step in remedy:
         about: list[str] = []
         for sentence in step.about:
+            if any(
+                f"set {setting}=" in sentence.lower() for setting in REFUSED.get(provider or "", {}).get("topics", {})
+            ):
+                continue
             kind = next((kind for kind, named in NAMED.items() if named.search(sentence)), None)
             instead = refusal(provider, kind) if kind else None
             if instead is None:

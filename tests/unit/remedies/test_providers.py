@@ -7,7 +7,7 @@ import re
 import pytest
 
 from durability.findings import words
-from durability.remedies import replicas, safety, settings
+from durability.remedies import providers, replicas, safety, settings
 from durability.remedies.cluster import KEY, ClusterFacts, Fragile, Gone
 from durability.remedies.commands import Elect, Reassign, Unregister, cluster_setting, topic_setting
 from durability.remedies.steps import Step, render
@@ -157,3 +157,11 @@ def test_who_sees_no_controllers_logs_asks_the_provider_for_a_leader(provider):
         assert "controller's log" not in text and "Ask the cluster's provider to elect one" in text
         assert "--unavailable-partitions" in text
     assert "First examine" not in render(replicas.bring_back("broker:3 lagging", facts), facts)
+
+
+@pytest.mark.parametrize(("provider", "advised"), [("msk-serverless", False), ("msk-express", False), ("msk", True)])
+def test_no_sentence_advises_a_setting_that_the_provider_fixes(provider, advised):
+    meanwhile = Step(about=("If writes can't wait, set min.insync.replicas=1 on the topic.",))
+    back = Step(about=("Ask the cluster's provider why replicas lag",))
+    steps = providers.reworded([back, meanwhile], finding(provider))
+    assert steps == ([back, meanwhile] if advised else [back])
