@@ -109,6 +109,8 @@ def _setting(command: Config, key: str, value: str | None, finding: Finding) -> 
     own = command.name is not None and int(command.name) not in finding["evidence"].get("overriding_brokers", ())
     if own or value is None:
         return f"Don't change {MIN_ISR} here: it is unknown which partitions the change affects"
+    if command.name is not None and facts_of(finding).elr:
+        return f"With eligible leader replicas on, Kafka refuses changes of a single broker's {MIN_ISR}"
     return _cluster_min_isr(int(value), finding)
 
 

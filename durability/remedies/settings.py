@@ -76,7 +76,7 @@ def defaults(finding: Finding) -> Remedy:
         steps += _unclean_off(finding)
     if weak_min:
         steps += own
-        if evidence["weak_elsewhere"] is not False:
+        if evidence["weak_elsewhere"] is not False or facts.elr:
             steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
     in_files = [step for step in steps if _only_in_files(step, finding)]
     sentences = _in_files(finding, [step.command for step in in_files if isinstance(step.command, Config)])
@@ -156,9 +156,12 @@ def _in_files(finding: Finding, more: Sequence[Config]) -> list[str]:
 
 
 def _min_isr_of_brokers(finding: Finding) -> Remedy:
-    """Raises the dynamic values of single brokers, which override the cluster-wide one; advice if that isn't safe now."""
+    """Raises the dynamic values of single brokers, which override the cluster-wide one; advice if that isn't safe now.
+
+    With ELR on there are none in force, and Kafka refuses to change them (KAFKA-16540).
+    """
     brokers, value = finding["evidence"]["overriding_brokers"], finding["required"]["min_insync_replicas"]
-    if not brokers:
+    if not brokers or facts_of(finding).elr:
         return []
     overrides = "A dynamic min.insync.replicas on broker {} overrides the cluster-wide value:"
     steps = [Step(broker_setting(b, MIN_ISR, value), (overrides.format(b),), alone=True) for b in brokers]

@@ -128,6 +128,15 @@ def test_a_cluster_wide_value_overrides_no_higher_one_of_a_broker():
         assert "overrides the brokers' own values" in safety.reason(cluster_setting(MIN_ISR, 2), finding(facts))
 
 
+def test_with_elr_on_no_single_broker_gets_a_minimum():
+    """KAFKA-16540."""
+    said = finding()
+    said["evidence"] |= {"overriding_brokers": [1], "inherited_least": 3, "elr_at_risk_in_cluster": False}
+    command = broker_setting(1, MIN_ISR, 2)
+    assert safety.reason(command, said).startswith("With eligible leader replicas on, Kafka refuses")
+    assert safety.reason(command, said | {KEY: replace(FACTS, elr=False)}) is None
+
+
 def test_a_finding_without_the_state_of_partitions_changes_no_minimum():
     bare = {"evidence": {}, "observed": {}, KEY: FACTS}
     for command in (own(2), cluster_setting(MIN_ISR, 2), MOVE, Elect("t", 0)):
