@@ -22,7 +22,7 @@ from durability.remedies.commands import (
     topic_setting,
 )
 from durability.remedies.finding import Finding
-from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart
+from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart, restart_controllers
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 UNCLEAN_OVERRIDE = f"A dynamic {UNCLEAN} on {{}} overrides the cluster-wide value:"
@@ -114,11 +114,19 @@ def _only_in_files(step: Step, finding: Finding) -> bool:
 
 
 def _agree_then(own: Remedy, finding: Finding) -> bool:
-    """Do brokers and controllers have the same values once the values of single brokers are set as `own` says?"""
-    evidence, least = finding["evidence"], finding["required"]["min_insync_replicas"]
-    others = any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections"))
-    rest = [value for value in evidence["min_insync_replicas"] if value >= least]
-    return bool(own) and not others and rest == [least] and evidence["weak_elsewhere"] is False
+    """Do brokers and controllers have the same values once the other sentences are done?
+
+    own: sets the values of single brokers.
+    """
+    evidence, required = finding["evidence"], finding["required"]
+    factors, minimums = evidence["replication_factors"], evidence["min_insync_replicas"]
+    least, copies = required["min_insync_replicas"], required["default_replication_factor"]
+    raised = "default.replication.factor" in finding["observed"]["problems"] and not evidence.get("above_maximum")
+    same_factors = len(factors) < 2 or (raised and {n for n in factors if n >= copies} <= {copies})
+    rest = [value for value in minimums if value >= least]
+    by_own = bool(own) and rest == [least] and evidence["weak_elsewhere"] is False
+    same_minimums = len(minimums) < 2 or by_own
+    return same_factors and same_minimums and len(evidence["unclean_leader_elections"]) < 2
 
 
 def _in_files(finding: Finding, more: Sequence[Config]) -> list[str]:
@@ -134,6 +142,7 @@ def _in_files(finding: Finding, more: Sequence[Config]) -> list[str]:
     )
     instead, sentences = providers.refusal(facts.provider, providers.FILES), []
     stated, first, nodes = [], "", "every broker"
+    only: list[int] = []  # the controllers, if no broker needs the change
     if "default.replication.factor" in weak:
         key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
         wanted, there = required[key], evidence.get("brokers")
@@ -145,13 +154,22 @@ def _in_files(finding: Finding, more: Sequence[Config]) -> list[str]:
     stated += [f"{key}={value}" for command in more for key, value in command.values]
     if stated:
         change = f"{first}Set {', '.join(stated)}"
-        sentences.append(change if instead else restart(f"{change} in server.properties of {nodes}", ONE_BY_ONE, facts))
+        if not (instead or more or evidence.get("short_brokers")):
+            only = evidence.get("short_controllers") or []
+        if only:
+            act = "restart it" if len(only) == 1 else ONE_BY_ONE
+            change = f"{change} in server.properties of {with_noun(only, 'controller')}"
+            sentences.append(restart_controllers(change, act, facts))
+        else:
+            of_all = restart(f"{change} in server.properties of {nodes}", ONE_BY_ONE, facts)
+            sentences.append(change if instead else of_all)
     if "auto.create.topics.enable" in weak:
-        where = " there too" if sentences else "" if instead else " in server.properties of every broker"
+        too = bool(sentences) and not only
+        where = " there too" if too else "" if instead else " in server.properties of every broker"
         change = (
             f"Set auto.create.topics.enable=false{where}, unless producers should create topics with these defaults"
         )
-        sentences.append(change if sentences or instead else restart(change, ONE_BY_ONE, facts))
+        sentences.append(change if too or instead else restart(change, ONE_BY_ONE, facts))
     return [*sentences, instead] if instead and sentences else sentences
 
 

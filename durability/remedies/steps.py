@@ -26,6 +26,7 @@ NO_SPARE_VOTER = (
 SEE_FIRST = (
     "Before each restart, see that the broker is in the ISR of no partition that is at or under its min.insync.replicas"
 )
+CAUGHT_UP = "Before each restart, see that every voter has caught up with the leader"
 IN_SYNC_FIRST = "First bring replicas back in sync there, or add one"
 
 
@@ -80,6 +81,16 @@ def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] |
     harms = _harms(harmed)
     if harms:
         return ". ".join([change, "Don't restart yet", *harms, IN_SYNC_FIRST, f"Then {act}", last])
+    return f"{change}, and {act}. {last}"
+
+
+def restart_controllers(change: str, act: str, facts: ClusterFacts) -> str:
+    """Advice on a change that needs a restart of controllers alone. act: the restart, such as "restart it".
+
+    >>> restart_controllers("Set a=1 on controller 7", "restart it", ClusterFacts())
+    'Set a=1 on controller 7, and restart it. Before each restart, see that every voter has caught up with the leader'
+    """
+    last = f"{NO_SPARE_VOTER}. {CAUGHT_UP}" if facts.spare_voter is False else CAUGHT_UP
     return f"{change}, and {act}. {last}"
 
 

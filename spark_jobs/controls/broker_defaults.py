@@ -92,6 +92,11 @@ class _Defaults:
         lowest, highest = F.array_min(self.replication_factors), F.array_max(self.replication_factors)
         return F.when(self.only_too_many_replicas, highest).otherwise(lowest)
 
+    def short(self, node: Column, required: _Required) -> Column:
+        """Has the node a default.replication.factor that the finding names?"""
+        high = self.only_too_many_replicas & (node["default_rf"] > required.most_replication_factor)
+        return certain((node["default_rf"] < required.replication_factor) | high)
+
     def problems(self, required: _Required) -> Column:
         """The settings that are wrong, and "brokers-disagree", as an array."""
         differ = [F.size(values) > 1 for values in (self.replication_factors, self.min_isrs, self.uncleans)]
@@ -144,6 +149,17 @@ def _min_isr_evidence(required: _Required, read: Column) -> dict[str, Column]:
     }
 
 
+def _short(found: _Defaults, required: _Required, read: Column) -> dict[str, Column]:
+    """The nodes with a default.replication.factor that the finding names. A controller that is also a broker is with these."""
+    brokers = F.filter(read["live"], lambda b: found.short(b, required))["broker"]
+    controllers = F.filter("controllers", lambda c: found.short(c, required))["controller"]
+    both = F.array_intersect(controllers, F.col("brokers")["broker"])
+    return {
+        "short_brokers": F.array_sort(F.array_union(brokers, both)),
+        "short_controllers": F.array_except(controllers, both),
+    }
+
+
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `controllers`, `recorded_min_isr` and `unclean_default`.
 
@@ -178,6 +194,7 @@ def _verdict(required: _Required, read: Column) -> Column:
         evidence={
             "above_maximum": found.only_too_many_replicas,
             "replication_factors": found.replication_factors,
+            **_short(found, required, read),
             "min_insync_replicas": found.min_isrs,
             "unclean_leader_elections": found.uncleans,
             **{name: F.when(F.size(name) > 0, F.col(name)) for name in ("unclean_brokers", "unclean_controllers")},
