@@ -25,6 +25,8 @@ NAMED = {
     BROKERS: re.compile(r"--entity-type brokers"),
 }
 """How a sentence names something of a kind."""
+GROWS = re.compile(r"\b[Aa]dd (?:brokers|racks)\b")
+"""How a sentence advises to add brokers or racks."""
 OWN_BROKERS = frozenset(("redpanda", "object-storage"))
 """Platforms that customers also run themselves. Their brokers refuse some of Kafka's tools, whoever runs them."""
 RUNS_BROKERS = {
@@ -77,6 +79,12 @@ def against(command: Command, provider: str | None) -> str | None:
     return next((str(fixed[key]) for key, _ in command.values if key in fixed), None)
 
 
+def _zones(provider: str | None) -> str | None:
+    """What adding brokers or racks takes at this provider; None if nothing is known."""
+    zones = REFUSED.get(provider or "", {}).get("zones")
+    return None if zones is None else str(zones)
+
+
 def fixes(setting: str, finding: Finding) -> bool:
     """Does the provider fix this setting of topics, or ignore it?"""
     return setting in REFUSED.get(finding.get("provider") or "", {}).get("topics", {})
@@ -112,6 +120,9 @@ def reworded(remedy: Remedy, finding: Finding) -> Remedy:
             instead = refusal(provider, kind) if kind else None
             if instead is None:
                 about.append(sentence)
+                if (zones := _zones(provider)) and GROWS.search(sentence) and zones not in said:
+                    about.append(zones)
+                    said.add(zones)
             elif instead not in said:
                 about.append(instead)
                 said.add(instead)

@@ -165,3 +165,11 @@ def test_no_sentence_advises_a_setting_that_the_provider_fixes(provider, advised
     back = Step(about=("Ask the cluster's provider why replicas lag",))
     steps = providers.reworded([back, meanwhile], finding(provider))
     assert steps == ([back, meanwhile] if advised else [back])
+
+
+@pytest.mark.parametrize(("provider", "said"), [("msk", True), ("self", False)])
+def test_what_more_brokers_take_is_said_once(provider, said):
+    more = [Step(about=("Add brokers in a third rack",)), Step(about=("Add brokers (3 required, the cluster has 2)",))]
+    about = [text for step in providers.reworded(more, finding(provider)) for text in step.about]
+    assert [text for text in about if "zones" in text] == about[1:2] * said
+    assert len(about) == 2 + said
