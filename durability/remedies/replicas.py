@@ -266,8 +266,10 @@ def _minimum_first(finding: Finding) -> Remedy:
     back = bring_back(evidence["missing"], facts)
     if facts.led is False:
         return back
-    aims = evidence["target"]
-    return [*(accept_writes(aims, finding["resource"]) or target.remedy(finding)), *back]
+    aims, running = evidence["target"], evidence["missing"] == REASSIGNMENT
+    accept = accept_writes(aims, finding["resource"], running=running)
+    # New replicas end the rejections without a lower minimum.
+    return [*back, *accept] if running and accept else [*(accept or target.remedy(finding)), *back]
 
 
 def _provided(facts: ClusterFacts) -> bool:
@@ -319,15 +321,15 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) 
     return tuple(sentences)
 
 
-def accept_writes(aims: lowering.Target, topic: str, growing: bool = False) -> Remedy:
+def accept_writes(aims: lowering.Target, topic: str, growing: bool = False, running: bool = False) -> Remedy:
     """The change that accepts acks=all writes with the replicas that are in sync now; empty if there is none.
 
-    growing: do writes of a partition wait for replicas that are being added?
+    growing: do writes of a partition wait for replicas that are being added? running: does a reassignment of the topic run?
     """
-    return lowering.to_tier(aims, topic) or _meanwhile(aims, growing)
+    return lowering.to_tier(aims, topic) or _meanwhile(aims, growing, running)
 
 
-def _meanwhile(aims: lowering.Target, growing: bool) -> Remedy:
+def _meanwhile(aims: lowering.Target, growing: bool, running: bool) -> Remedy:
     """The change that accepts acks=all writes before the replicas are back. It gives up copies, so no script does it."""
     left, now = aims["smallest_led_isr"], aims["min_insync_replicas_now"]
     if not left or now is None or left >= now:
@@ -336,7 +338,9 @@ def _meanwhile(aims: lowering.Target, growing: bool) -> Remedy:
         f"set it to {now} again" if aims["min_insync_replicas_source"] == "topic" else "delete the topic's own value"
     )
     harm = None if growing else lowering.harm_of_undo(aims, moved=False)
-    first = "Even with all replicas in sync, min.insync.replicas is above their number. " if harm else ""
+    above = "the number of replicas without the new ones" if running else "their number"
+    in_sync = "" if running else "Even with all replicas in sync, "
+    first = f"{in_sync}min.insync.replicas is above {above}. " if harm else ""
     when = "when all replicas are in sync, new ones included" if growing else "when the replicas are back"
     return advice(
         f"{first}If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"
