@@ -74,10 +74,10 @@ def _of_replicas(finding: Finding, cause: str | None, why: str) -> Remedy:
     if facts.led is False:
         return advice(replicas.CONTROLLERS_FIRST)
     few = advice(TWO_RACKS) if of_rack and evidence.get("few_racks") else []
+    back = replicas.bring_back(missing, facts, evidence["leaving"]) if missing else []
     if target.differs(aims):
-        back = replicas.bring_back(missing, facts, evidence["leaving"]) if missing else []
         return [*few, *back, *target.remedy(finding)]
-    return few or advice(SPREAD if of_rack else EACH)
+    return [*back, *(few or advice(SPREAD if of_rack else EACH))]
 
 
 def _majority_first(evidence: Evidence) -> str:

@@ -242,7 +242,7 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     if target["reassigning_in_cluster"] is None:
         return "First let the auditor read the running reassignments: the tool starts none beside another"
     if target["reassigning_in_cluster"]:
-        return RUNNING_FIRST
+        return _shrinking(target) or RUNNING_FIRST
     if command.topic not in facts.planned:
         why = facts.without.get(command.topic, "none was made")
         return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
@@ -263,6 +263,20 @@ def _rises(target: Any, facts: ClusterFacts) -> bool:
     highest, there = target["highest_min_insync_replicas"], target["its_replication_factor"]
     capped = facts.newest is None or facts.newest >= CAPPED
     return bool(target["reassign"] and capped and None not in (highest, there) and highest > there)
+
+
+def _shrinking(target: Any) -> str | None:
+    """What to do about a running reassignment that leaves fewer replicas than the tier requires; None if it doesn't.
+
+    A removed replica would be copied again later.
+    """
+    left, wanted = target["replication_factor_now"], target["replication_factor"]
+    if not target.get("shrinks") or None in (left, wanted) or left >= wanted:
+        return None
+    return (
+        f"First end the running reassignment of this topic. It leaves {left} replica{'s' * (left != 1)}, and the tier requires"
+        f" {wanted}. Cancel it if it only removes replicas. Otherwise let it complete: the tool starts no other before"
+    )
 
 
 def _whole(target: Any) -> bool:

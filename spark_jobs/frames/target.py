@@ -321,6 +321,7 @@ def measures() -> dict[str, Column]:
     - `minimum_unknown`: is min.insync.replicas unknown for a partition whose leader counts replicas that are being added? Since
       3.7 it counts them (KAFKA-15583). Before, the minimum doesn't depend on replicas.
     - `most_replicas`: the largest number of replicas of a partition; NULL if unknown.
+    - `shrinks`: does a running reassignment leave a partition fewer replicas than it had?
     - `losses_of_placed`: what the loss of each rack leaves of each partition's replicas, as they are placed (`racks.losses`).
     """
     # During a reassignment, the last layout is the one once it is complete.
@@ -331,6 +332,7 @@ def measures() -> dict[str, Column]:
         "leaders_unknown": F.bool_or(F.col("offline").isNull()),
         "minimum_unknown": F.bool_or(F.col("min_isr").isNull() & possible("caps")),
         "most_replicas": F.when(F.bool_and(F.col("replica_count").isNotNull()), F.max("replica_count")),
+        "shrinks": F.bool_or(certain(F.size("removing") > F.size("adding"))),
         "losses_of_placed": F.sort_array(F.array_distinct(F.flatten(F.collect_set(rack_counts.losses(placed))))),
     }
 
@@ -389,6 +391,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "offline": F.when(~possible("leaders_unknown"), F.size("offline_ids")),
         "inherited_least": F.col("inherited_least"),
         "reassigning_in_cluster": F.col("cluster_reassigning"),
+        "shrinks": F.col("shrinks"),
         "elr_at_risk": elr_guard.unsafe("elr_partitions_at_risk"),
         "elr_at_risk_in_cluster": elr_guard.unsafe("elr_cluster_at_risk"),
     }

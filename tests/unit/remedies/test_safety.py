@@ -128,6 +128,18 @@ def test_a_cluster_wide_value_overrides_no_higher_one_of_a_broker():
         assert "overrides the brokers' own values" in safety.reason(cluster_setting(MIN_ISR, 2), finding(facts))
 
 
+@pytest.mark.parametrize(
+    ("shrinks", "said"),
+    [
+        (True, "First end the running reassignment of this topic. It leaves 2 replicas"),
+        (False, "First let the running"),
+    ],
+)
+def test_a_reassignment_that_removes_required_replicas_is_not_awaited(shrinks, said):
+    target = {"replication_factor": 3, "replication_factor_now": 2, "shrinks": shrinks}
+    assert safety.reason(MOVE, finding(reassign=True, reassigning_in_cluster=1, **target)).startswith(said)
+
+
 def test_with_elr_on_no_single_broker_gets_a_minimum():
     """KAFKA-16540."""
     said = finding()
