@@ -165,15 +165,16 @@ def _steps(finding: Finding) -> Remedy:
     # A value at the present number of replicas would leave no headroom until the new ones are in sync.
     at_once = raises and (not moves or (now is not None and least < now))
     at_last = safety.lowers_last(target)
-    move = _reassign(finding, pin) if moves else None
+    lower = lowering.lower(target, topic) if pin is None and lowers and not at_last else None
+    move = _reassign(finding, pin or lower) if moves else None
     later = raises and not at_once
     steps: Remedy = []
     if pin is not None and pinned is not None:
         enforced = target["min_insync_replicas_enforced"]
         if move is None or move.unless is None or enforced is None or enforced > pinned:
             steps.append(pin)
-    elif lowers and not at_last:
-        steps.append(lowering.lower(target, topic))
+    elif lower is not None:
+        steps.append(lower)
     if at_once:
         steps.append(_raise(target, topic, facts))
     if move is not None:
@@ -266,11 +267,11 @@ def _trade_off(target: Target) -> tuple[str, ...]:
     return (cost,)
 
 
-def _reassign(finding: Finding, pin: Step | None) -> Step:
-    """Executes the topic's plan (`durability.remedies.plans`). pin: the step before it."""
+def _reassign(finding: Finding, first: Step | None) -> Step:
+    """Executes the topic's plan (`durability.remedies.plans`). first: the step before it, which lowers min.insync.replicas."""
     topic = finding["resource"]
     command = Reassign(topic, f"plans/{folder(finding['cluster'])}/{topic}.json", throttles.RATE)
-    unless = safety.reason(command, finding, [pin.command] if pin is not None and pin.command is not None else [])
+    unless = safety.reason(command, finding, [first.command] if first is not None and first.command is not None else [])
     about = (
         "The plan is in the report's folder. Read it, and compare the size of the topic with the room on the disks of its new"
         " brokers. Then run this there in a quiet hour."
