@@ -106,7 +106,7 @@ BROKER = Object(
         "described": Member(FLAG, optional=True),
         "max_metadata_version": _maybe(ID),
         "log_dirs": _maybe(ListOf(LOG_DIR)),
-        "future_replicas": _maybe(COUNT, "replicas that are being moved to another log dir of the broker (KIP-113)"),
+        "future_replicas": _maybe(ID, "how many replicas are being moved to another log dir of the broker (KIP-113)"),
     },
 )
 MOST_REPLICAS = 1000
