@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from durability.cli import exit_status, from_snapshot, inputs
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from durability.plan.chosen import Chosen
-    from durability.steps.change import Drafted, Results
     from durability.steps.change_request import Request
     from durability.steps.judged import Together
+    from durability.steps.proven import Drafted, Results
 
 
 def request(given: Given, options: Options) -> Request:
@@ -100,7 +101,7 @@ class _Plans:
 
         drafted = self._drafts[work.snapshot["cluster"]]
         with work.console.running():
-            place = change.prove(work.settings, drafted, lambda: self._after(work, drafted), work.console)
+            place = change.prove(work.settings, drafted, partial(self._after, work), work.console)
         work.console.line()
         made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))
         for line in report.summary(made, place):
@@ -108,22 +109,25 @@ class _Plans:
         wanted = made["targets"] or made["undoes"] is not None
         return exit_status.REACHED if wanted and not made["proof"]["offered"] else exit_status.DONE
 
-    def _after(self, work: Work, drafted: Drafted) -> dict[str, Results]:
-        """What all plans lead to. If their job fails, each is evaluated alone, so that the fault of one costs that one."""
-        from durability.steps.change import planned_results
+    def _after(self, work: Work, drafted: Drafted, attempt: int) -> dict[str, Results]:
+        """What all plans lead to, or in a later attempt what this one does.
+
+        If the job of all fails, each is evaluated alone, so that the fault of one costs that one.
+        """
         from durability.steps.evaluate import JobFailed
+        from durability.steps.proven import planned_results
 
         def results(drafts: Iterable[Drafted], folder: str) -> dict[str, Results]:
             scratch = work.session.folder / folder
             return planned_results(work.settings, drafts, lambda lake, plan: work.submit(lake, plan, JOB), scratch)
 
-        if self._results is None:
+        if self._results is None and attempt == 0:
             try:
                 self._results = results(self._drafts.values(), "proof")
             except JobFailed:
                 if len(self._drafts) == 1:
                     raise
                 self._results = {}
-        if self._results:
+        if self._results and attempt == 0:
             return self._results
-        return results([drafted], f"proof-{drafted.snapshot['snapshot_id']}")
+        return results([drafted], f"proof-{drafted.snapshot['snapshot_id']}-{attempt}")

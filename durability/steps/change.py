@@ -5,19 +5,18 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from durability.errors import AuditError, Refused
+from durability.errors import Refused
 from durability.plain import plain
 from durability.remedies.change.model import Limits
 from durability.steps.change_request import Request
-from durability.steps.judged import Evaluate, Judged, Together, of_snapshot, results_of
-from durability.steps.settings import NIGHTLY, Settings
+from durability.steps.judged import Evaluate, Judged, Together, of_snapshot
+from durability.steps.proven import Drafted, Results, planned_results, proven
+from durability.steps.settings import Settings
 from durability.steps.summary import StepReporter, counted, report_step
 from durability.steps.undone import Undone
 
@@ -27,21 +26,6 @@ if TYPE_CHECKING:
     from durability.remedies.change.draft import Draft, Inputs
     from durability.remedies.change.model import Document
     from durability.remedies.change.proof import Proof
-
-Results = Judged | AuditError
-"""What rules say of a planned topology, or why the gate rejected it."""
-
-
-@dataclass(frozen=True)
-class Drafted:
-    """A cluster's plan before its proof, from a row of `snapshots`. targets: ids of the findings that it is to fix."""
-
-    snapshot: Mapping[str, Any]
-    judged: Judged
-    draft: Draft
-    targets: list[str]
-    started: datetime
-    undone: Undone | None = None
 
 
 def plan_change(
@@ -54,11 +38,14 @@ def plan_change(
 ) -> Path:
     """Makes the plan for a row of `snapshots`, proves it, and writes its folder; returns the folder.
 
-    evaluate: runs at most twice, the second time over the planned topology; see `planned_results`.
+    evaluate: runs once over the snapshot, if no complete run did, and over each planned topology; see `planned_results`.
     Refused for names that fit nothing, and if the snapshot's document isn't kept any more.
     """
-    drafted = draft_change(settings, snapshot, request, evaluate, reporter)
-    return prove(settings, drafted, partial(planned_results, settings, [drafted], evaluate, scratch), reporter)
+
+    def results(planned: Drafted, attempt: int) -> Mapping[str, Results]:
+        return planned_results(settings, [planned], evaluate, scratch / str(attempt))
+
+    return prove(settings, draft_change(settings, snapshot, request, evaluate, reporter), results, reporter)
 
 
 def draft_change(
@@ -77,7 +64,7 @@ def draft_change(
     from durability.plan import chosen as asked
 
     asked.check(request.chosen)
-    lake, started, undone = settings.open_lake(), datetime.now(UTC), request.undo
+    lake, started, undone, inputs = settings.open_lake(), datetime.now(UTC), request.undo, None
     if undone is not None:
         _check_undone(lake, snapshot, undone)
     base = _document(lake, snapshot)
@@ -96,17 +83,20 @@ def draft_change(
         else:
             draft, targets = _undone(lake, snapshot, base, judged, undone, request.limits), []
         summary.text = counted(len(draft.change.steps), "step")
-    return Drafted(snapshot, judged, draft, targets, started, undone)
+    return Drafted(snapshot, judged, draft, targets, started, undone, inputs)
 
 
 def prove(
-    settings: Settings, drafted: Drafted, results: Callable[[], Mapping[str, Results]], reporter: StepReporter
+    settings: Settings,
+    drafted: Drafted,
+    results: Callable[[Drafted, int], Mapping[str, Results]],
+    reporter: StepReporter,
 ) -> Path:
-    """Proves a plan, and writes its folder; returns the folder. results: `planned_results` with this plan among others."""
+    """Proves a plan, and writes its folder; returns the folder. results: see `proven`."""
     from durability.report import change as report
 
     with report_step("prove", reporter) as summary:
-        proof = _proven(drafted, results)
+        drafted, proof = proven(drafted, results)
         summary.text = "offered" if proof.offered else "not offered"
     with report_step("write", reporter) as summary:
         made = _made(settings.open_lake(), drafted, proof)
@@ -231,75 +221,6 @@ def _undone(
         raise Refused(f"plan {undone.id}: what was before it can't be read; make a new plan") from error
 
 
-def _proven(drafted: Drafted, results: Callable[[], Mapping[str, Results]]) -> Proof:
-    """The comparison of the findings with those of the planned topology, if there are steps."""
-    from durability.findings import words
-    from durability.remedies.change import proof, states
-
-    draft, judged, targets = drafted.draft, drafted.judged, drafted.targets
-
-    def why(finding: Mapping[str, Any], later: Mapping[str, Any] | None) -> str:
-        return draft.why(finding, words.remediation(finding), words.message(later) if later else None)
-
-    unchanged = replace(
-        proof.compare(judged.open, {}, (), targets, why, steps=False, disputed=judged.disputed),
-        cross_checked=judged.cross_checked,
-    )
-    if not draft.change.steps:
-        return unchanged
-    after = results()[drafted.snapshot["cluster"]]
-    if isinstance(after, AuditError):  # the gate rejected it: the plan is kept, with the reason
-        return replace(unchanged, harms=(f"Its topology is refused: {after}",))
-    if not after.open and not after.closed:
-        return replace(unchanged, harms=("Its topology has no verdicts",))
-    closed = {id for id, finding in judged.open.items() if after.shows_closed(finding)}
-    harms = states.worded(draft.change.harms)
-    allowed = None if drafted.undone is None else drafted.undone.findings
-    compared = proof.compare(judged.open, after.open, closed, targets, why, harms, allowed, disputed=judged.disputed)
-    return replace(compared, cross_checked=judged.cross_checked)
-
-
-def planned_results(
-    settings: Settings, drafts: Iterable[Drafted], evaluate: Evaluate, scratch: Path
-) -> dict[str, Results]:
-    """By cluster, the results of the topology that its plan leads to, if it has steps.
-
-    These go through gate and evaluate together, as documents do.
-
-    evaluate: runs once, over a lake of its own in the folder `scratch`. So no reader of the run's lake takes a planned topology
-    for the cluster.
-    """
-    from durability.steps import audit, whatif
-    from durability.steps.evaluate import plan_evaluation
-
-    folder = scratch / "planned"
-    folder.mkdir(parents=True, exist_ok=True)
-    planned = [drafted.draft.change.planned for drafted in drafts if drafted.draft.change.steps]
-    for number, document in enumerate(planned):
-        text = json.dumps(document, ensure_ascii=False)
-        (folder / f"planned-{number}.json").write_text(text, encoding="utf-8")
-    own = replace(settings, topology=folder, lake=str(scratch / "lake"), out=scratch / "out", scratch=True)
-    lake = own.open_lake()
-    lake.ensure()
-    clusters = [document["cluster"]["id"] for document in planned]
-    found: dict[str, Results] = {}
-    try:
-        rows, _ = audit.snapshots(own, lambda name: {}, Silent())
-    except AuditError as error:
-        return dict.fromkeys(clusters, error)
-    accepted = []
-    for cluster in clusters:
-        try:
-            accepted.append(whatif.chosen(rows, cluster))
-        except AuditError as error:
-            found[cluster] = error
-    if accepted:
-        plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", accepted, [])
-        evaluate(lake, plan)
-        found |= {part.cluster: results_of(lake, replace(plan, snapshots=[part])) for part in plan.judged}
-    return found
-
-
 def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
     """In how many waves brokers can restart, before and after the plan. A quick search, as it compares the two."""
     from durability.remedies.change import states
@@ -317,18 +238,6 @@ def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft
         ]
         found[name] = len(plan(partitions, of_cluster, quick).waves)
     return found
-
-
-class Silent:
-    """Reports nothing: these steps are part of another one."""
-
-    def started(self, step: str) -> None: ...
-
-    def progress(self, step: str, done: int, total: int) -> None: ...
-
-    def problem(self, step: str, text: str) -> None: ...
-
-    def done(self, step: str, seconds: float, text: str) -> None: ...
 
 
 def _made(lake: Lake, drafted: Drafted, proof: Proof) -> Any:

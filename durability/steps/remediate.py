@@ -15,11 +15,12 @@ from durability.plan.plan import to_text
 from durability.report import applied, change
 from durability.report.formats.markdown import escaped
 from durability.steps import undone, whatif
-from durability.steps.change import Silent, plan_change
+from durability.steps.change import plan_change
 from durability.steps.change_request import OF_FINDINGS, Texts, request
 from durability.steps.collect import Connect
 from durability.steps.drill import read_again, source
 from durability.steps.judged import Evaluate
+from durability.steps.proven import Silent
 from durability.steps.settings import Settings
 from durability.steps.sources import Source
 from durability.steps.summary import StepSummary, counted

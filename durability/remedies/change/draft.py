@@ -56,7 +56,7 @@ class Inputs:
 
     brokers: of the cluster. postures: rows of `topic_posture` by topic. required: the requirements of each tier as numbers.
     targeted: the open findings to fix. reassigning_known: could running reassignments be read? avoid: brokers that get no
-    replica. margin_disk: the part of a disk that stays free.
+    replica. margin_disk: the part of a disk that stays free. barred: topics that stay as they are, with the reason.
     """
 
     document: Document
@@ -69,6 +69,7 @@ class Inputs:
     reassigning_known: bool = True
     avoid: frozenset[int] = frozenset()
     margin_disk: float = 0.2
+    barred: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     left_out: dict[str | None, str] = {}
     targets: dict[str, Target] = {}
     for name, found in list(of_topics.items()):
-        if (why := settings.odd(topics[name])) is not None:
+        if (why := inputs.barred.get(name, settings.odd(topics[name]))) is not None:
             left_out[name] = why
             del of_topics[name]
             continue

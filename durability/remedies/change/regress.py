@@ -37,6 +37,7 @@ UNKNOWN_OFFLINE = (
     "it is unknown what min.insync.replicas of its partitions without a leader is now: first bring back a leader for them,"
     " then plan again"
 )
+CAUSES = "its steps would cause a finding or make it worse: {}"
 DIFFERS = (
     "the brokers' own min.insync.replicas differ, or some are unknown, and other replicas or another leader would give it another"
     " value: first set the same value on all brokers, and let the auditor read it"

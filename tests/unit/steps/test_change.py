@@ -17,6 +17,7 @@ from durability.plan.chosen import Chosen
 from durability.remedies.change.model import Limits
 from durability.report import change as report
 from durability.steps import audit, change, undone
+from durability.steps import proven as prove_step
 from durability.steps.change_request import Request
 from durability.steps.judged import Judged
 from durability.steps.settings import Settings
@@ -59,7 +60,7 @@ def plan(spark, tmp_path):
         folder = topology.write(tmp_path / "in", cluster)
         policies = {name: ROOT / "policies" / f"{name}.yaml" for name in ("policy", "waivers", "clusters")}
         settings = Settings(**policies, out=tmp_path / "out", lake=str(tmp_path / "out" / "lake"), topology=folder)
-        reporter = change.Silent()
+        reporter = prove_step.Silent()
         settings.open_lake().ensure()
         rows, _ = audit.snapshots(settings, lambda name: {}, reporter)
         wanted = Request(request.pop("chosen", Chosen()), request.pop("limits", Limits()), **request)
@@ -150,8 +151,8 @@ def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_pat
 
     def proven(**after):
         results = Judged(None, FACTS, {}, **{"closed": frozenset(), **after})
-        made = change.Drafted({"cluster": "c"}, judged, drafted, ["a", "h"], datetime.now(UTC))
-        return change._proven(made, lambda: {"c": results})
+        made = prove_step.Drafted({"cluster": "c"}, judged, drafted, ["a", "h"], datetime.now(UTC))
+        return prove_step._proven(made, lambda: {"c": results})
 
     assert proven().harms and not proven().offered
     gone = proven(closed=frozenset({"other"}))
@@ -160,6 +161,65 @@ def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_pat
     # A control with a finding per category has no verdict with the same id once that category is gone.
     healthy = frozenset({("partition-health", "topic", "t")})
     assert proven(closed=frozenset({"a"}), resources=healthy).mends == ("a", "h")
+
+
+def test_topics_that_refute_a_plan_are_left_out_and_the_rest_is_proven_again(monkeypatch):
+    from durability.findings import words
+    from durability.remedies.change.draft import draft
+    from tests.unit.remedies.test_change import FACTS, inputs
+
+    def row(topic, control="replication-factor", severity="warning", resource_type="topic"):
+        return {
+            "id": f"{topic}-{control}",
+            "control": control,
+            "resource_type": resource_type,
+            "resource": topic,
+            "outcome": "FAIL",
+            "severity": severity,
+            "partitions": [0],
+        }
+
+    monkeypatch.setattr(words, "remediation", lambda finding: None)
+    monkeypatch.setattr(words, "message", lambda finding: f"{finding['control']} is {finding['severity']}")
+    wanted = inputs(document("topic replicas\nt 1\nu 1\nv 1", brokers="1 2 3"), dict.fromkeys("tuv", (3, None)))
+    opened = {one["id"]: one for one in map(row, "tuv")}
+    judged = Judged(None, FACTS, opened, frozenset(), cross_checked=True)
+    first = prove_step.Drafted({"cluster": "c"}, judged, draft(wanted), list(opened), datetime.now(UTC), inputs=wanted)
+
+    def proven(*worse):
+        """The plan after results that have the findings `worse[attempt]`, and which topics each attempt changes."""
+        tried = []
+
+        def results(drafted, attempt):
+            assert attempt == len(tried)
+            tried.append({move.topic for step in drafted.draft.change.steps for move in step.moves})
+            left = {one["id"]: one for one in map(row, {"t", "u", "v"} - tried[-1])}
+            new = {one["id"]: one for one in worse[attempt]} if attempt < len(worse) else {}
+            return {"c": Judged(None, FACTS, left | new, frozenset(opened) - left.keys())}
+
+        drafted, proof = prove_step.proven(first, results)
+        return drafted.draft, proof, tried
+
+    loss, health = (row("t", control) for control in ("rack-loss", "broker-loss"))
+    made, proof, tried = proven([loss, {**health, "severity": "critical"}], [row("u", "rack-loss")])
+    assert tried == [{"t", "u", "v"}, {"u", "v"}, {"v"}]
+    assert (proof.offered, proof.new, proof.mends) == (True, (), ("v-replication-factor",))
+    causes = "its steps would cause a finding or make it worse: {}"
+    assert dict(made.left_out) == {
+        "t": causes.format("broker-loss is critical"),
+        "u": causes.format("rack-loss is warning"),
+    }
+    assert dict(proof.remains)["t-replication-factor"] == dict(made.left_out)["t"]
+    # It isn't tried for ever, and not if leaving out topics can't help.
+    _, proof, tried = proven(*[[row(topic, "rack-loss")] for topic in "tuv"])
+    assert len(tried) == prove_step.ATTEMPTS and not proof.offered and proof.new
+    for other in (row("other", "rack-loss"), row("1", "broker-rack", resource_type="broker")):
+        _, proof, tried = proven([other, loss])
+        assert len(tried) == 1 and not proof.offered and len(proof.new) == 2
+    # If no topic is left, there is nothing to prove.
+    made, proof, tried = proven([row(topic, "rack-loss") for topic in "tuv"])
+    assert len(tried) == 1 and made.change.steps == () and dict(made.left_out).keys() == {"t", "u", "v"}
+    assert not proof.offered and proof.new == ()
 
 
 def test_planned_topologies_are_evaluated_together_and_one_that_is_rejected_costs_itself(monkeypatch, tmp_path):
@@ -187,11 +247,11 @@ def test_planned_topologies_are_evaluated_together_and_one_that_is_rejected_cost
     ran = []
     monkeypatch.setattr(audit, "snapshots", snapshots)
     monkeypatch.setattr(evaluate, "plan_evaluation", plan_evaluation)
-    monkeypatch.setattr(change, "results_of", lambda lake, plan: [part.cluster for part in plan.snapshots])
+    monkeypatch.setattr(prove_step, "results_of", lambda lake, plan: [part.cluster for part in plan.snapshots])
     policies = {name: ROOT / "policies" / f"{name}.yaml" for name in ("policy", "waivers", "clusters")}
     settings = Settings(**policies, out=tmp_path / "out", lake=str(tmp_path / "lake"), topology=None)
     made = [drafted("asia"), drafted("eu"), drafted("us"), drafted("za", steps=False)]
-    found = change.planned_results(settings, made, lambda lake, plan: ran.append(plan), tmp_path / "scratch")
+    found = prove_step.planned_results(settings, made, lambda lake, plan: ran.append(plan), tmp_path / "scratch")
     assert len(ran) == 1 and found.keys() == {"asia", "eu", "us"}
     assert (found["asia"], found["eu"]) == (["asia"], ["eu"])
     assert "us: its snapshot can't be used: no brokers" in str(found["us"])
@@ -203,5 +263,5 @@ def test_open_findings_are_named_also_if_the_cluster_has_none_of_the_chosen_ones
     opened: set[str] = set()
     asked = Request(Chosen(findings=("aaaa2",)), Limits())
     with pytest.raises(NotOfCluster):
-        change.draft_change(SimpleNamespace(open_lake=lambda: None), {}, asked, None, change.Silent(), opened)
+        change.draft_change(SimpleNamespace(open_lake=lambda: None), {}, asked, None, prove_step.Silent(), opened)
     assert opened == {"aaaa1"}
