@@ -25,6 +25,7 @@ OF_THROTTLES = (".replication.throttled.rate", ".replication.throttled.replicas"
 """How the settings end that throttle replication."""
 CLUSTER = ("kafka_version", "quorum_mode", "quorum_leader")
 _BROKER = ("broker", "rack", "rack_state", "live", "fenced", "kafka_version", "offline_log_dirs")
+_FUTURE = "future_replicas"
 _CONTROLLER = ("controller", "role", "leader", "rack", "lag_ms", "caught_up", "live")
 APPLICATION = ("type", "state", "in_transition", "unread")
 TASKS = ("active", "standby")
@@ -60,7 +61,7 @@ class Facts:
 
         for row in lake.scan(CLUSTERS, attempts, ("cluster", *CLUSTER, "features", "unreadable")).to_pylist():
             self.clusters[row["cluster"]] = row
-        brokers = lake.scan(BROKERS, attempts, ("cluster", *_BROKER, *_CONFIGS)).to_pylist()
+        brokers = lake.scan(BROKERS, attempts, ("cluster", *_BROKER, _FUTURE, *_CONFIGS)).to_pylist()
         for row in sorted(brokers, key=lambda one: one["broker"]):
             self.brokers[row.pop("cluster")][str(row["broker"])] = row
         for row in lake.scan(CONTROLLERS, attempts, ("cluster", *_CONTROLLER)).to_pylist():
@@ -171,7 +172,11 @@ class Facts:
         return facts
 
     def _of_leftovers(self, verdict: Row) -> dict[str, Any]:
-        """`throttles` of brokers and topics, and the partitions that a `stuck` reassignment moves."""
+        """What the control reads of a cluster's moves.
+
+        throttles: of brokers and topics. stuck: the partitions that a stuck reassignment moves.
+        future_replicas: the brokers that move replicas between their log dirs, and those of which this isn't known.
+        """
         cluster, observed = verdict["cluster"], json.loads(verdict["observed"] or "{}")
         topics = observed.get("throttled_topics") or ()
         rows = [
@@ -183,7 +188,13 @@ class Facts:
         for topic, number in map(_partition, (observed.get("stuck") or ())[:PARTITIONS_SHOWN]):
             row = self.partitions.get((cluster, topic), {}).get(number) or _NOT_THERE | {"partition": number}
             stuck.append({"topic": topic, **row})
-        return {"throttles": list(islice(throttles, SHOWN)), "stuck": stuck}
+        moves = [
+            {"broker": row["broker"], _FUTURE: row[_FUTURE]}
+            for row in self.brokers[cluster].values()
+            if row[_FUTURE] != 0
+        ]
+        moves.sort(key=lambda one: one[_FUTURE] is None)
+        return {"throttles": list(islice(throttles, SHOWN)), "stuck": stuck, _FUTURE: moves[:SHOWN]}
 
     def _of_application(self, key: tuple[str, str]) -> dict[str, Any] | None:
         """A Streams application's group: its state, and each client's tags, active and standby tasks."""

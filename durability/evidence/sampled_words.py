@@ -48,6 +48,9 @@ def _cluster_in_words(facts: Row) -> Iterator[str]:
         yield f"{entry['resource_type']} {entry['resource']}: {_setting(entry['setting'], entry)}"
     for row in facts.get("stuck", ()):
         yield f"partition {row['topic']}-{row['partition']}: {_placement(row)}"
+    if "future_replicas" in facts:
+        moves = (f"{_known(row['future_replicas'])} on broker {row['broker']}" for row in facts["future_replicas"])
+        yield f"replicas that move to another log dir: {', '.join(moves) or 'none'}"
 
 
 def _application_in_words(facts: Row) -> Iterator[str]:

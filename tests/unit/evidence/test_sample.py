@@ -206,6 +206,7 @@ def test_throttles_and_moves_that_a_reassignment_left_are_facts(audited):
     ids = {8: ("1000", "cluster-default"), 9: ("9223372036854775807", "default")}
     brokers = [
         {"broker": id, "rack_state": "none", "live": True, "configs": {rate: value}, "config_sources": {rate: source}}
+        | {"future_replicas": id - 8}
         for id, (value, source) in ids.items()
     ]
     rows(audited, tables.BROKERS, *brokers, **attempt)
@@ -231,6 +232,10 @@ def test_throttles_and_moves_that_a_reassignment_left_are_facts(audited):
     assert f"   topic slow-1: {listed} 0:1, source topic" in said
     assert "   partition slow-1-0: leader 1, replicas 1,2,3, isr 1, elr none, adding 3, removing 2" in said
     assert "   partition gone-3: leader unknown, replicas unknown, isr unknown, elr unknown" in said
+    assert unnamed("sample", json.loads(json.dumps(found))) == []
+    # Broker 8 moves none. The lake doesn't know it of the others.
+    moves = "1 on broker 9, unknown on broker 1, unknown on broker 2, unknown on broker 3"
+    assert f"   replicas that move to another log dir: {moves}" in said
 
 
 def test_the_tasks_of_an_applications_clients_are_facts(audited):
