@@ -54,7 +54,7 @@ def _page_one(report: Report, fingerprint: str) -> Iterator[Flowable]:
     stated = [
         ("run", run["id"]),
         ("cross-check", "Spark and Great Expectations agree" if run["verified"] else "not verified"),
-        ("policy", f"{run['policy']['name']}\nSHA-256 of policy and waivers: {run['policy']['sha256']}"),
+        ("policy", [run["policy"]["name"], f"SHA-256 of policy and waivers: {run['policy']['sha256']}"]),
         ("findings.json", f"SHA-256 {fingerprint}"),
     ]
     yield table(("What", "Which"), stated, (0.16, 0.84), "tm")
@@ -139,12 +139,12 @@ def _waivers(report: Report) -> Iterator[Flowable]:
     rows = [
         (
             "expired" if w["expired"] else "in force",
-            f"{w['control']}\n{w['cluster']}\n{clipped(w['resource'], 200)}",
+            [w["control"], w["cluster"], clipped(w["resource"], 200)],
             _people(w),
-            "\n".join(clipped(said, 300) for said in _reasons(w)),
-            "\n".join(filter(None, [w["ends"], clipped(w["limits"], 300)])),
-            f"{w['exempts']:,}"
-            + (f"\napproved for {w['approved_count']:,}" if w["approved_count"] is not None else ""),
+            [clipped(said, 300) for said in _reasons(w)],
+            [line for line in (w["ends"], clipped(w["limits"], 300)) if line],
+            [f"{w['exempts']:,}"]
+            + ([f"approved for {w['approved_count']:,}"] if w["approved_count"] is not None else []),
         )
         for w in waivers[:WAIVERS]
     ]
@@ -153,12 +153,12 @@ def _waivers(report: Report) -> Iterator[Flowable]:
     yield from _left(len(waivers) - WAIVERS, "more waiver")
 
 
-def _people(waiver: Mapping[str, Any]) -> str:
+def _people(waiver: Mapping[str, Any]) -> list[str]:
     """Who owns, approved and requested it, one per line."""
     approved = f"approved by {clipped(waiver['approved_by'], 120)}" if waiver["approved_by"] else "no approver named"
     day = f", {waiver['approved_at']}" if waiver["approved_at"] else ""
     asked = [f"requested by {clipped(waiver['requested_by'], 120)}"] if waiver["requested_by"] else []
-    return "\n".join([clipped(waiver["owner"], 120), f"{approved}{day}", *asked])
+    return [clipped(waiver["owner"], 120), f"{approved}{day}", *asked]
 
 
 def _reasons(waiver: Mapping[str, Any]) -> list[str]:

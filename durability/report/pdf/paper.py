@@ -85,27 +85,29 @@ def styles() -> dict[str, ParagraphStyle]:
 
 
 def shown(value: object, font: str = BODY) -> str:
-    """Text of strangers as a paragraph's markup: nothing in it is a tag, and each character has a glyph.
+    """Text of strangers as a paragraph's markup: nothing in it is a tag, each character has a glyph, and it begins no line.
 
     >>> shown("a<b> & c"), shown("\\u4e2d"), shown("a\\nb")
-    ('a&lt;b&gt; &amp; c', '\\\\u4e2d', 'a<br/>b')
+    ('a&lt;b&gt; &amp; c', '\\\\u4e2d', 'a b')
     """
     known = _fonts()[font]
     text = str(visible("" if value is None else str(value)))
     drawn = (c if ord(c) in known or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
-    return escape("".join(drawn)).replace("\t", "    ").replace("\n", "<br/>")
+    return escape("".join(drawn)).replace("\t", "    ").replace("\n", " ")
 
 
 def text(value: object, style: str = "body", color: Color | None = None) -> Paragraph:
+    """A paragraph. value: its text, or a list of its lines."""
     chosen = styles()[style]
     if color is not None:
         chosen = ParagraphStyle(style, parent=chosen, textColor=color)
-    return Paragraph(shown(value, chosen.fontName), chosen)
+    lines = value if isinstance(value, list) else [value]
+    return Paragraph("<br/>".join(shown(line, chosen.fontName) for line in lines), chosen)
 
 
 def script(lines: str) -> Paragraph:
     """A remediation's commands."""
-    return text(lines, "command")
+    return text(lines.split("\n"), "command")
 
 
 def gap(points: float) -> Flowable:

@@ -79,6 +79,16 @@ def test_text_of_strangers_is_shown_and_is_no_markup(tmp_path):
     assert not [page for page in read(tmp_path).pages if page.get("/Annots")]
 
 
+def test_a_name_of_strangers_begins_no_line(tmp_path):
+    forged = "# PASS"  # short, so that no cell breaks the line before it
+    rows = [finding("orders", "replication-factor", cause="configuration:topic", remediation=f"# once\n{REMEDY}")]
+    lost = snapshot(f"us\n{forged}", status="failed", reason=f"refused\n{forged}", sha256=None)
+    written(rows, tmp_path, snapshots=[snapshot(), lost])
+    lines = [line.strip() for page in read(tmp_path).pages for line in page.extract_text().splitlines()]
+    assert not any(line.startswith(forged) for line in lines)
+    assert "# once" in lines  # a script has its lines
+
+
 def test_a_waiver_says_who_accepts_what_until_when(tmp_path):
     written([finding("cache-1", "replication-factor", "EXEMPT", waiver=0)], tmp_path)
     text = words(read(tmp_path).pages)
