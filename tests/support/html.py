@@ -23,10 +23,12 @@ class Reader(HTMLParser):
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
+        self.may_break = False
         self.open, self.text, self.ids, self.tags, self.attributes, self.scripts = [], [], [], set(), [], []
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
+        self.may_break = tag == "wbr"
         self.attributes += [(tag, name, value) for name, value in attrs]
         self.ids += [value for name, value in attrs if name == "id"]
         if tag not in VOID:
@@ -43,7 +45,9 @@ class Reader(HTMLParser):
         if self.open and self.open[-1] == "script":
             self.scripts.append(data)
         elif not self.open or self.open[-1] != "style":
-            self.text.append(data)
+            # A word goes on after a place where it may break.
+            self.text.append(self.text.pop() + data if self.may_break else data)
+        self.may_break = False
 
 
 def parse(html: str) -> tuple[str, Reader]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from durability.catalogue import CONTROLS
 from durability.plan.plan import Plan
@@ -102,6 +103,15 @@ def _text_and_hash(name: str) -> tuple[str, str]:
 
 
 @cache
+def breakable(text: str | None) -> Markup:
+    """Text whose names, such as an error's, may break after an underscore if their column is narrow.
+
+    >>> breakable("<b>NOT_ENOUGH_REPLICAS")
+    Markup('&lt;b&gt;NOT_<wbr>ENOUGH_<wbr>REPLICAS')
+    """
+    return Markup(str(escape(visible(text or ""))).replace("_", "_<wbr>"))
+
+
 def environment() -> Environment:
     """The Jinja environment with the filters and globals of the templates."""
     made = Environment(
@@ -113,6 +123,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(readable=readable, clipped=clipped, cause=cause_title, partitions=ranges, percent=percent)
+    made.filters.update(breakable=breakable)
     titles = {name: control.title for name, control in CONTROLS.items()}
     made.globals.update(
         worsened=worsened, was=previous, plural=plural, is_script=is_script, titles=titles, caveats=CAVEATS

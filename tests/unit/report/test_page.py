@@ -156,7 +156,7 @@ def test_a_waiver_without_anything_to_exempt_says_so(tmp_path):
     waivers = [{**WAIVERS[0], "index": 0}, {**WAIVERS[0], "index": 1, "resource": "gone"}]
     words, _ = parse(render([finding("cache-a", "replication-factor", "EXEMPT", waiver=0)], tmp_path, waivers=waivers))
     assert words.count("matches nothing in this run") == 1
-    assert words.index("in force no. 0") < words.index("matches nothing in this run")
+    assert words.index("in force no. 1") < words.index("matches nothing in this run")
 
 
 def test_links_within_the_page_lead_somewhere(tmp_path):
@@ -268,8 +268,8 @@ def test_brokers_are_shown_with_what_their_own_metrics_count_worst_first(tmp_pat
     words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters))
     section = words[words.index("By broker, for the partitions") : words.index("Over time Partitions at min ISR")]
     metrics = (
-        "UnderMinIsr PartitionCount UnderMinRackIsr PartitionCount AtMinIsr PartitionCount AtMinRackIsr PartitionCount "
-        "UnderReplicated Partitions Unknown "
+        "UnderMinIsrPartitionCount UnderMinRackIsrPartitionCount AtMinIsrPartitionCount AtMinRackIsrPartitionCount "
+        "UnderReplicatedPartitions Unknown "
     )
     body = section.split(metrics)[1].strip().replace("eu-payments ", "")
     assert body == "3 az1 2 0 1 0 0 0 2 az1 0 3 0 0 0 0 1 az1 0 0 0 0 7 0"
@@ -323,7 +323,7 @@ def test_the_evidence_stands_on_the_page(tmp_path):
     for text in CAVEATS:
         assert words.count(text) == 1
     assert "in force" in words and "RISK-7" in words and "accepted by A. Reviewer until 2027-01-31" in words
-    assert words.index("expired no. 1") < words.index("in force no. 0")
+    assert words.index("expired no. 2") < words.index("in force no. 1")
 
 
 def test_an_unverified_run_says_so_first(tmp_path):
@@ -396,6 +396,7 @@ def test_a_waiver_that_covers_more_than_was_approved_says_so(tmp_path):
     rows = [finding(f"cache-{n}", "replication-factor", "EXEMPT", waiver=0) for n in range(2)]
     words, _ = parse(render(rows, tmp_path, waivers=waivers))
     for text in (
+        "no. 1 in the waivers file",  # as metrics.prom counts them
         "approved for 1 resource, covers 2",
         "approved by A. Reviewer, 2026-11-01",
         "requested by A. Engineer",

@@ -14,7 +14,7 @@ from durability.report import whatif
 from durability.report.data.teams import file_name
 from tests.support.failure_costs import Cluster, Partition
 from tests.support.nights import NOW, OCTOBER, Nights
-from tests.support.report_cases import finding, snapshot, written
+from tests.support.report_cases import WAIVERS, finding, snapshot, written
 from tests.unit.report.test_failures_page import entry_of
 
 RACKS = {1: "north", 2: "south", 3: "west"}
@@ -72,6 +72,33 @@ def test_words_of_tables_are_not_broken_on_a_laptop(chromium, page):
 def test_no_word_of_the_list_of_controls_is_broken(chromium, page, width):
     of_controls = BROKEN.replace("document.body", "document.querySelector('.controls tbody')").replace(",14", ",40")
     assert opened(chromium, page, width).run(of_controls) == []
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_names_of_errors_break_between_words_and_the_table_of_acks_has_its_heads(chromium, tmp_path, width):
+    error = "INCONSISTENT_REPLICATION_FACTOR"
+    answer = {"error": error, "proposed_error": error, "retriable": False}
+    observed = {"partition": 0, "acks": {"all": answer}, "partitions_by_answer": {"today": {error: 1}}}
+    written([finding("orders", "acked-durability", observed=observed, message=f"rejected ({error})")], tmp_path)
+    shown = opened(chromium, tmp_path / "report.html", width)
+    shown.run("document.querySelector('.acks').open = true")
+    assert shown.run(BROKEN.replace("document.body", "document.querySelector('.findings')")) == []
+    assert shown.run("return document.querySelector('.acks thead').offsetHeight") > 0
+    assert shown.run("return document.querySelector('.findings').textContent").count(error) == 4
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_no_word_of_a_waiver_is_broken_or_out_of_sight(chromium, tmp_path, width):
+    tier = {"gold": {"since": None, "until": None, "days": 90}}
+    waiver = WAIVERS[0] | {"control": "partition-health", "cluster": ".*", "approved_count": 1, "limits": tier}
+    rows = [finding(f"t{n}", "partition-health", "EXEMPT", waiver=0, message="m") for n in range(2)]
+    written(rows, tmp_path, waivers=[waiver])
+    shown = opened(chromium, tmp_path / "report.html", width)
+    assert shown.run(BROKEN.replace("document.body", "document.querySelector('.waivers tbody')")) == []
+    assert (
+        shown.run("const t = document.querySelector('.waivers').parentElement; return t.scrollWidth - t.clientWidth")
+        == 0
+    )
 
 
 @pytest.mark.parametrize("width", [1280, 420])
