@@ -14,8 +14,12 @@ from typing import Any
 
 from durability.evidence.exceptions import grouped, is_in
 from durability.evidence.nights import Period, night
+from durability.plan.inventory import Inventory
 from durability.policy.terms import LIMITS
 
+EXPIRED, EXPIRED_BEFORE, GONE, VALID = "expired in the period", "expired before", "removed or changed", "valid"
+STATES = (EXPIRED, EXPIRED_BEFORE, GONE, VALID)
+"""What a waiver is at the end of the period. GONE: the waivers of the fleet's last run don't have it as it was."""
 LIMIT = ("days", "since", "until")
 """What a row says of a tier's limit: the longest term, and the first and last day on which the waiver counts there."""
 STATED = (
@@ -37,16 +41,21 @@ class _Waiver:
 
 
 def read(lake: Any, period: Period, runs: Sequence[Row], controls: Collection[str] | None) -> list[dict[str, Any]]:
-    """The member `waivers` of period.json: expired ones first, then by the day on which they expire.
+    """The member `waivers` of period.json: expired ones first, then those that are GONE, by the day on which they expire.
 
     runs: oldest first. controls: those whose waivers are listed; None for all.
     """
     found: dict[str, _Waiver] = {}
     by_index: dict[tuple[str, int], _Waiver] = {}
+    at_end: dict[str | None, set[str]] = {}
     for run in runs:
+        if run["waivers"] is not None:
+            fleet = Inventory.from_dict(json.loads(run["inventory"])).fleet if run.get("inventory") else None
+            at_end[fleet] = set()
         for stated in json.loads(run["waivers"] or "[]"):
             same = {name: value for name, value in stated.items() if name not in ("index", LIMITS)}
             key = json.dumps(same, sort_keys=True)
+            at_end[fleet].add(key)
             day = night(run["captured_at"]).isoformat()
             waiver = found.setdefault(key, _Waiver(stated, day))
             waiver.last, waiver.last_run, waiver.limits = day, run["result_id"], stated.get(LIMITS) or {}
@@ -57,13 +66,13 @@ def read(lake: Any, period: Period, runs: Sequence[Row], controls: Collection[st
             waiver_of.exempted[row["result_id"]] += row["count_all"]
     _cover(lake, runs, found.values(), by_index)
     nights = {run["result_id"]: night(run["captured_at"]) for run in runs}
+    stated_at_end = set[str]().union(*at_end.values())
     rows = [
-        _row(waiver, period, nights)
-        for waiver in found.values()
+        _row(waiver, period, nights, key in stated_at_end)
+        for key, waiver in found.items()
         if controls is None or set(waiver.stated.get("controls") or ()) & set(controls)
     ]
-    order = {state: place for place, state in enumerate(("expired in the period", "expired before", "valid"))}
-    return sorted(rows, key=lambda row: (order[row["state"]], row["expires"], row["control"], row["cluster"]))
+    return sorted(rows, key=lambda row: (STATES.index(row["state"]), row["expires"], row["control"], row["cluster"]))
 
 
 def _cover(lake: Any, runs: Sequence[Row], waivers: Any, by_index: Mapping[tuple[str, int], _Waiver]) -> None:
@@ -80,11 +89,11 @@ def _cover(lake: Any, runs: Sequence[Row], waivers: Any, by_index: Mapping[tuple
         waiver.covers = len(resources[id(waiver)])
 
 
-def _row(waiver: _Waiver, period: Period, nights: Mapping[str, date]) -> dict[str, Any]:
+def _row(waiver: _Waiver, period: Period, nights: Mapping[str, date], at_end: bool) -> dict[str, Any]:
     stated = waiver.stated
     return {
         **{name: stated.get(name) for name in STATED},
-        "state": _state(date.fromisoformat(stated["expires"]), period),
+        "state": _state(date.fromisoformat(stated["expires"]), period, at_end),
         "first_night": waiver.first,
         "last_night": waiver.last,
         "nights_used": len({nights[result] for result in waiver.exempted}),
@@ -118,8 +127,8 @@ def _in_tier(tier: str, limit: Row, period: Period) -> str:
     return f"counts in tier {tier} until {until}"
 
 
-def _state(expires: date, period: Period) -> str:
-    """A waiver is valid through the day on which it expires."""
+def _state(expires: date, period: Period, at_end: bool) -> str:
+    """A waiver is valid through the day on which it expires. at_end: does the last run have it?"""
     if expires >= period.end:
-        return "valid"
-    return "expired in the period" if expires >= period.start else "expired before"
+        return VALID if at_end else GONE
+    return EXPIRED if expires >= period.start else EXPIRED_BEFORE

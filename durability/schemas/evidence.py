@@ -128,7 +128,7 @@ IN_FORCE = _rows(
 WAIVERS = _rows(
     "period-waiver",
     **_all(waived.STATED, OPTIONAL_TEXT) | {"approved_count": UNKNOWN_NUMBER},
-    state=Member(Choice(("valid", "expired in the period", "expired before"))),
+    state=Member(Choice(waived.STATES)),
     **_all(("first_night", "last_night"), DAY),
     **_all(("nights_used", "findings_at_most", "covers_at_last"), NUMBER),
     limits=_rows(

@@ -17,11 +17,13 @@ from durability.evidence import principals
 from durability.evidence.nights import Period
 from durability.lake import tables
 from durability.lake.drill_table import REHEARSAL
+from durability.plan.inventory import Inventory
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report.data.drill import Comparison
 from durability.report.html import period as period_page
 from durability.steps import drill
+from tests.support.html import parse
 from tests.support.nights import HOSTILE, NOW, OCTOBER, Nights, at, of, waiver
 from tests.support.schemas import unnamed
 
@@ -196,7 +198,23 @@ def test_waivers_used_and_expired(october):
     assert (used["first_night"], used["last_night"]) == ("2026-10-01", "2026-10-02")
     # It exempted one finding, on the 2nd. It was approved for three resources and covered one.
     assert [used[n] for n in ("nights_used", "findings_at_most", "approved_count", "covers_at_last")] == [1, 1, 3, 1]
-    assert (unused["state"], unused["nights_used"], unused["covers_at_last"]) == ("valid", 0, 0)
+    assert (unused["state"], unused["nights_used"], unused["covers_at_last"]) == (
+        "removed or changed",  # the last run has no waivers
+        0,
+        0,
+    )
+
+
+def test_a_waiver_that_a_run_no_longer_has_is_not_valid_at_the_end(lake, tmp_path):
+    made, fleet = Nights(lake), {"inventory": json.dumps(Inventory(fleet="a").to_dict())}
+    kept, withdrawn, late = (waiver(expires="2027-01-01", resource=name) for name in ("kept", "withdrawn", "late"))
+    made.run(1, [made.snapshot("eu", 1)], waivers=[kept, withdrawn], **fleet)
+    made.run(2, [made.snapshot("eu", 2)], waivers=[kept, late], **fleet)
+    made.run(3, [made.snapshot("eu", 3)], run_id="of-documents", result_id="of-documents:1")  # with waivers of its own
+    folder, found = evidence.write(made.write(), OCTOBER, tmp_path, None, NOW)
+    states = {row["resource"]: row["state"] for row in found["waivers"]}
+    assert states == {"kept": "valid", "late": "valid", "withdrawn": "removed or changed"}
+    assert "last run with it 2026-10-01" in parse((folder / "period.html").read_text())[0]
 
 
 def test_pulses_and_their_longest_gap(october):
