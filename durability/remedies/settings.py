@@ -336,11 +336,13 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
     observed, evidence = finding["observed"], finding["evidence"]
     harms, cancellable, dead = evidence["cancel_harms"], evidence["cancellable"], evidence["waits_for"]
     who = with_noun(dead, "broker")
-    sentences = [
-        f"Bring back {who}, which stuck reassignments wait for, and the replicas that lag."
-        if dead
-        else "No stuck reassignment waits for a broker that is down. Find why replicas lag: load, disk, network."
-    ]
+    sentences = [f"Bring back {who}, which stuck reassignments wait for, and the replicas that lag."] if dead else []
+    if failed := evidence.get("failed_disks"):
+        sentences.append(_failed(failed, facts))
+    elif not dead:
+        sentences.append(
+            "No stuck reassignment waits for a broker that is down. Find why replicas lag: load, disk, network."
+        )
     throttled = (("broker", observed["throttled_brokers"]), ("topic", observed["throttled_topics"]))
     where = [with_noun(names, kind) for kind, names in throttled if names]
     if where:
@@ -369,6 +371,16 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
     if dead and (evidence["stuck_kept"] or facts.before(2, 4)):
         sentences += _never_back(who, evidence["stuck_kept"] or observed["stuck"], facts)
     return [*advice(*sentences), Step(RUNNING)] if not facts.before(2, 6) else advice(*sentences)
+
+
+def _failed(brokers: Sequence[int], facts: ClusterFacts) -> str:
+    """What to do about live brokers with an offline log dir that stuck reassignments wait for."""
+    who, one = with_noun(brokers, "broker"), len(brokers) == 1
+    wait = f"Stuck reassignments wait for {who}, which {'has' if one else 'have'} an offline log dir"
+    if providers.runs_brokers(facts.provider):
+        return f"{wait}. Let the cluster's provider replace {'its disk' if one else 'their disks'}."
+    change, act = ("Replace its disk", "restart it") if one else ("Replace their disks", ONE_BY_ONE)
+    return f"{wait}. {disks.replaced(change, act, facts, brokers)}."
 
 
 def _never_back(who: str, partitions: list[str], facts: ClusterFacts) -> list[str]:

@@ -74,7 +74,8 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
         "led_isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
-        "awaited_brokers": reassignment_leftovers.awaited(),
+        "awaited_brokers": reassignment_leftovers.awaited("awaited_dead"),
+        "awaited_failed_disks": reassignment_leftovers.awaited("awaited_failed"),
         "cancel_harms": base.partition_ids(reassignment.cancel_harms()),
         "moves_unread": base.moves_unread(),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
@@ -153,7 +154,7 @@ def _health_row() -> Column:
 def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     """What rules for clusters read of a cluster's topics, one row per cluster.
 
-    `awaited`: the dead brokers that stuck reassignments wait for.
+    `awaited`, `awaited_failed`: the dead brokers, and those with a failed disk, that stuck reassignments wait for.
     `unclean_undecided`: the number of topics whose unclean-leader-election depends on the controllers' settings.
     `cancel_harms`: partitions, by name, that would lose their leader or writes if their reassignment were cancelled.
     """
@@ -162,7 +163,10 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
         F.sort_array(F.flatten(F.collect_list(stuck))).alias("stuck"),
-        F.sort_array(F.array_distinct(F.flatten(F.collect_list("awaited_brokers")))).alias("awaited"),
+        *(
+            F.sort_array(F.array_distinct(F.flatten(F.collect_list(brokers)))).alias(name)
+            for name, brokers in (("awaited", "awaited_brokers"), ("awaited_failed", "awaited_failed_disks"))
+        ),
         F.sort_array(F.flatten(F.collect_list(cancel_harms))).alias("cancel_harms"),
         *inherited.by_cluster(plan),
         F.sort_array(F.collect_list(F.when(F.size("throttles") > 0, F.struct("topic", "throttles")))).alias(

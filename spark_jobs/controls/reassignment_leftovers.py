@@ -27,9 +27,9 @@ def stuck() -> Column:
     return certain(F.col("reassigning") & ((F.size("awaited_dead") > 0) | certain("unchanged_reassignment")))
 
 
-def awaited() -> Column:
-    """Measure: the dead brokers that stuck reassignments wait for."""
-    return F.array_distinct(F.flatten(F.collect_list(F.when(stuck(), F.col("awaited_dead")))))
+def awaited(column: str) -> Column:
+    """Measure: the brokers of a column, `awaited_dead` or `awaited_failed`, that stuck reassignments wait for."""
+    return F.array_distinct(F.flatten(F.collect_list(F.when(stuck(), F.col(column)))))
 
 
 def _moving(broker: Column) -> Column:
@@ -51,7 +51,7 @@ def _throttled(broker: Column) -> Column:
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
-    and `cancel_harms` (names), `awaited` (brokers), and the columns that say which of these are known."""
+    and `cancel_harms` (names), `awaited` and `awaited_failed` (brokers), and the columns that say which of these are known."""
     # The throttle of all brokers is in use if it is on one.
     anywhere = F.exists("brokers", _moving)
     own = F.filter(F.transform("brokers", _throttled), lambda b: F.size(b["throttles"]) > 0)
@@ -96,6 +96,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "cancellable": F.slice(F.array_except(stuck_names, harmed), 1, SHOWN),
             "stuck_kept": F.slice(F.array_intersect(stuck_names, harmed), 1, SHOWN),
             "waits_for": F.coalesce("awaited", F.array().cast("array<int>")),
+            "failed_disks": F.coalesce("awaited_failed", F.array().cast("array<int>")),
             "topics": F.slice(throttled_topics, 1, SHOWN),
             "brokers": F.slice(own, 1, SHOWN),
             "default_throttles": _unused(F.array_distinct(F.flatten(by_default["default_throttles"])), anywhere),

@@ -313,6 +313,7 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     - `mixed_releases`: some brokers cap min.insync.replicas and some don't.
     - `awaited_dead`: the dead brokers that a reassignment waits for. KRaft completes it only when all replicas that stay are in
       sync (KAFKA-19975). Without a leader nothing is copied: then it waits for the ISR, too.
+    - `awaited_failed`: the live brokers that a reassignment waits for and that have an offline log dir.
     - `replicas_down`: the dead brokers.
     """
     missing = F.filter(
@@ -328,12 +329,16 @@ def of_brokers(judged: DataFrame) -> DataFrame:
             | certain(F.col("offline") & F.array_contains("isr", b["broker"]))
         ),
     )
+    failed = " disk-offline"
     return judged.withColumns(
         {
             "missing_racks": F.array_distinct(missing["rack"]),
             "mixed_releases": F.exists("brokers", lambda b: b["caps"]) & F.exists("brokers", lambda b: ~b["caps"]),
             "replicas_down": F.filter("brokers", lambda b: ~b["live"])["broker"],
             "awaited_dead": F.filter(waiting, lambda b: ~possible(b["live"]))["broker"],
+            "awaited_failed": F.filter(
+                waiting, lambda b: certain(b["live"]) & certain(b["lag_cause"].endswith(failed))
+            )["broker"],
         }
     )
 
