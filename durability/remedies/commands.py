@@ -80,10 +80,14 @@ class Show:
 
 @dataclass(frozen=True)
 class Elect:
-    """kafka-leader-election: asks the controller to elect the preferred leader of a partition (KIP-460)."""
+    """kafka-leader-election: asks the controller to elect the preferred leader of a partition (KIP-460).
+
+    only: the one broker that can be elected. It isn't, if it has no record of the partition.
+    """
 
     topic: str
     partition: int
+    only: int | None = None
 
 
 @dataclass(frozen=True)
@@ -146,8 +150,19 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
     if isinstance(command, Elect):
         # Before 2.4 kafka-preferred-replica-election does it.
         tool = f"kafka-leader-election {BOOTSTRAP} --election-type preferred"
-        return [] if facts.before(2, 4) else [f"{tool} --topic {command.topic} --partition {command.partition}"]
+        elect = f"{tool} --topic {command.topic} --partition {command.partition}"
+        return [] if facts.before(2, 4) else [*_has_records(command), elect]
     return _show(command, facts)
+
+
+def _has_records(command: Elect) -> list[str]:
+    """Ends the line if the broker to elect has no record of the partition: its disk may be new."""
+    if command.only is None:
+        return []
+    show = f"kafka-log-dirs {BOOTSTRAP} --describe --broker-list {command.only} --topic-list {command.topic}"
+    replica = f'"partition":"{command.topic}-{command.partition}","size":'
+    empty = f"broker {command.only} shows no record of {command.topic}-{command.partition}: its disk may be new"
+    return [f"said=$({show}) && {{ [[ $said = *'{replica}'[1-9]* ]] || ! echo '{empty}'; }} &&"]
 
 
 def _until_complete(verify: str, times: int) -> str:

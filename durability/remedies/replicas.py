@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.causes import WORDED, worded
-from durability.catalogue.listing import named, with_noun
+from durability.catalogue.listing import listed, named, with_noun
 from durability.remedies import disks as disk_copies
 from durability.remedies import elr, gone, lowering, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
@@ -40,6 +40,13 @@ PROVIDER_ELECTS = (
     "Replicas that can lead are up, but no leader is elected. Ask the cluster's provider to elect one: it runs the controllers."
     " This lists such partitions:"
 )
+NEW_DISK = (
+    "Since Kafka 3.7, KRaft doesn't elect a replica by itself if its broker started with an empty disk. If that is so, don't"
+    " start it so again: bring back its old disk. If that is lost, first elect another replica that is up (kafka-leader-election,"
+    " unclean). A leader with an empty log deletes the records of the others."
+)
+"""Seen on 4.3.1: a preferred election, or another start, makes the empty replica lead, and 50 records of two others were gone."""
+ASKS = "This asks the controller to elect a leader that has all acknowledged records:"
 ONLY_IN_SYNC = "Only a replica of the ISR, or of the ELR if the ISR is empty, can be elected without losing records."
 LAST_KNOWN = (
     "If both are empty, the controller elects the last known leader (LastKnownElr) as soon as that broker is unfenced. Records"
@@ -188,8 +195,10 @@ def _gone_for_good(facts: ClusterFacts, offline: bool) -> str:
     return move if facts.kraft is False else move + unregister
 
 
-def elect(topic: str, electable: Sequence[int], facts: ClusterFacts) -> Remedy:
+def elect(topic: str, electable: Sequence[int], facts: ClusterFacts, only: Sequence[Mapping[str, int]] = ()) -> Remedy:
     """The remedy for partitions without a leader although their replicas are up.
+
+    only: those of electable ones for whose election a single `broker` is up, each a `partition`.
 
     electable: those of which a replica of the ISR, or of the ELR if the ISR is empty, is up. KRaft's preferred election takes the
     first such replica, so no record is lost. ZooKeeper's controller takes no other than the partition's first replica.
@@ -202,12 +211,27 @@ def elect(topic: str, electable: Sequence[int], facts: ClusterFacts) -> Remedy:
     if not electable:
         return [
             look,
-            Step(about=(ONLY_IN_SYNC, *(() if facts.elr is False or facts.kraft is False else (LAST_KNOWN,)))),
+            Step(about=(ONLY_IN_SYNC, *(() if facts.elr is False or facts.kraft is False else (LAST_KNOWN, NEW_DISK)))),
         ]
     if facts.kraft is False:
         return [look, Step(about=(DELETED, MOVE_CONTROLLER))]
-    asks = Step(about=("This asks the controller to elect a leader that has all acknowledged records:",))
-    return [look, asks, *(Step(Elect(topic, number), alone=True) for number in electable[:SHOWN])]
+    # Older brokers don't tell the controller which log dir a replica is in, so one with an empty disk leads at once.
+    of_broker = {} if facts.before(3, 7) else {each["partition"]: each["broker"] for each in only}
+    asks = Step(about=(*_new_disks(of_broker), ASKS))
+    return [look, asks, *(Step(Elect(topic, n, of_broker.get(n)), alone=True) for n in electable[:SHOWN])]
+
+
+def _new_disks(of_broker: Mapping[int, int]) -> tuple[str, ...]:
+    """What else explains that a replica isn't elected, and how an election then harms. of_broker: the one to elect, by partition.
+
+    >>> _new_disks({4: 3})[0]
+    'Only broker 3 can lead partition 4.'
+    """
+    if not of_broker:
+        return ()
+    brokers = sorted(set(of_broker.values()))
+    who = with_noun(brokers, "broker") if len(brokers) == 1 else f"one broker each ({listed(brokers)})"
+    return f"Only {who} can lead {named(sorted(of_broker))}.", NEW_DISK
 
 
 def of_cause(finding: Finding) -> Remedy:
@@ -219,12 +243,13 @@ def health(finding: Finding) -> Remedy:
     """The remedy for partition-health: bring replicas back, or change the configuration if every replica is in sync."""
     evidence, facts = finding["evidence"], facts_of(finding)
     if finding["cause"] == NO_LEADER:
-        return elect(finding["resource"], evidence["electable"], facts)
+        return elect(finding["resource"], evidence["electable"], facts, evidence.get("only_electable") or ())
     if evidence["shrunk"]:
         back = bring_back(finding["cause"], facts, evidence["leaving"], finding["category"] == "offline")
         if evidence.get("electable"):
             # Others are missing their brokers. These are missing an election.
-            back = [*elect(finding["resource"], evidence["electable"], facts), *back]
+            only = evidence.get("only_electable") or ()
+            back = [*elect(finding["resource"], evidence["electable"], facts, only), *back]
         if evidence.get("outdated") and facts.led is not False:
             waits = OUTDATED.format(named(evidence["outdated"]))
             back = [Step(about=(waits, *((f"Only then: {MOVE_CONTROLLER}",) if facts.kraft is False else ()))), *back]

@@ -19,10 +19,13 @@ from spark_jobs.frames.flagged import Flagged, each
 CONTROL = "partition-health"
 SHOWN = 5
 """The most contradicting readings that a verdict has."""
+ELECTED = 10
+"""The most partitions for which a remedy asks for an election."""
 OF_OFFLINE = {
     "first": "offline_first",
     "unclean": "elects_unclean",
     "electable": "electable",
+    "only_electable": "only_electable",
     "outdated": "outdated_leader",
 }
 """Evidence on partitions without a leader, with the columns that have it."""
@@ -74,7 +77,9 @@ def measures() -> dict[str, Flagged]:
             columns["growing"] = Flagged(found & growing, lambda flagged: F.size(flagged) > 0)
         if category == "offline":
             columns["offline_first"] = Flagged(found, _first)
-            columns["electable"] = base.partition_ids(found & causes.electable())
+            electable = found & causes.electable()
+            columns["electable"] = base.partition_ids(electable)
+            columns["only_electable"] = Flagged(electable, _only_electable)
             columns["outdated_leader"] = base.partition_ids(found & causes.outdated_leader())
     return columns
 
@@ -89,6 +94,17 @@ def _first(flagged: Column) -> Column:
         return F.struct(first.alias("brokers"), F.sort_array(ids).alias("partitions"))
 
     return F.transform(of_brokers, needing)
+
+
+def _only_electable(flagged: Column) -> Column:
+    """The first ELECTED partitions for whose election only one broker is up, each with that broker."""
+    alone = F.filter(flagged, lambda p: p["only_electable"].isNotNull())
+
+    def each_id(partition: Column) -> Column:
+        broker = partition["only_electable"].alias("broker")
+        return F.transform(partition["ids"], lambda id: F.struct(id.alias("partition"), broker))
+
+    return F.slice(F.array_sort(F.flatten(F.transform(alone, each_id))), 1, ELECTED)
 
 
 def _contradictions(flagged: Column) -> Column:

@@ -49,6 +49,16 @@ def electable() -> Column:
     return F.col("leader").isNull() & F.col("leader_known") & _may_lead()
 
 
+def only_electable() -> Column:
+    """The one broker that `electable` finds; NULL if it finds several or none.
+
+    Since 3.7 KRaft doesn't elect it by itself while its log dir isn't the one that the controller knows: after a start with an
+    empty disk. But it does on request (seen on 4.3.1).
+    """
+    up = F.filter("brokers", _can_lead)["broker"]
+    return F.when(certain(electable()) & (F.size(up) == 1), F.try_element_at(up, F.lit(1)))
+
+
 def outdated_leader() -> Column:
     """Does the metadata still name a leader that is down, although another replica in sync is up?
 
@@ -59,10 +69,13 @@ def outdated_leader() -> Column:
 
 def _may_lead() -> Column:
     """Is a broker up that a clean election may take?"""
+    return certain(F.exists("brokers", _can_lead))
+
+
+def _can_lead(broker: Column) -> Column:
+    """Is the broker up, and one of the ISR or, if that is empty, of the ELR?"""
     copies = F.when(F.size("isr") > 0, F.col("isr")).otherwise(F.col("elr"))
-    return certain(
-        F.exists("brokers", lambda b: certain(F.array_contains(copies, b["broker"]) & b["live"]) & _fault(b).isNull())
-    )
+    return certain(F.array_contains(copies, broker["broker"]) & broker["live"]) & _fault(broker).isNull()
 
 
 def _fault(broker: Column) -> Column:

@@ -15,7 +15,7 @@ MASK = "mask"
 CARRIED = (
     *("ids", "causes", "cli_differs", "acks_all_kip_1290_error", "isr_whole", "isr_count", "rf", "min_isr"),
     *("effective_min_isr", "acked_effective_min_isr", "min_isr_source", "replica_count", "caps", "partition"),
-    *("contradiction", "blocking", "starts_first", "leaving"),
+    *("contradiction", "blocking", "starts_first", "leaving", "lagging", "only_electable"),
     *("most_rf", "replica_racks", "required_replica_racks", "required_min_insync_replicas", "balance"),
 )
 """The columns of a flagged partition that measures may read."""
