@@ -257,6 +257,8 @@ def health(finding: Finding) -> Remedy:
             back = [Step(about=_order(evidence["first"], evidence["unclean"], facts.led is not False)), *back]
         if finding["category"] != "under-min-isr" or facts.led is False:
             return elr.before(back, finding) if evidence["target"]["elr_at_risk"] else back
+        if evidence.get("lagging"):
+            back = [*back, Step(about=(_lag_too(evidence["lagging"], facts),))]
         if evidence["cancel_harms"]:
             back = [*back, Step(about=(CANCEL_HARMS,))]
         cancel = _cancel(evidence, facts, shown=finding["cause"] == REASSIGNMENT)
@@ -272,6 +274,17 @@ def health(finding: Finding) -> Remedy:
         # If the topic has its target's numbers and yet no headroom, its partitions have different minimums.
         return target.remedy(finding) if copies > least else advice(NO_HEADROOM_WANTED)
     return target.remedy(finding) if target.differs(aims) else advice(NO_HEADROOM_WANTED)
+
+
+def _lag_too(brokers: Sequence[int], facts: ClusterFacts) -> str:
+    """What else brings writes back: live brokers, whose replicas lag while others are down."""
+    who, up = with_noun(brokers, "broker"), "is" if len(brokers) == 1 else "are"
+    find = "Ask the cluster's provider why" if _provider_moves(facts) else "Find why"
+    more = "" if _provider_moves(facts) else ": load, disk, network, a leftover throttle"
+    return (
+        f"Replicas on {who}, which {up} up, lag too. {find}{more}. acks=all writes are accepted again as soon as enough replicas"
+        " are in sync, wherever they are."
+    )
 
 
 def _on_live_brokers(topic: str, facts: ClusterFacts) -> Remedy:

@@ -75,6 +75,9 @@ def measures() -> dict[str, Flagged]:
         }
         if category == "under-min-isr":
             columns["growing"] = Flagged(found & growing, lambda flagged: F.size(flagged) > 0)
+            columns["lagging_too"] = Flagged(
+                found & ~above, lambda flagged: F.array_sort(F.array_distinct(F.flatten(each(flagged, "lagging"))))
+            )
         if category == "offline":
             columns["offline_first"] = Flagged(found, _first)
             electable = found & causes.electable()
@@ -161,6 +164,7 @@ def _of_category(category: str) -> Column:
             "leaving": F.col(f"{name}_leaving"),
             "cancel_harms": F.size("cancel_harms") > 0,
             "target": F.col(target.TARGET),
+            **({"lagging": F.col("lagging_too")} if category == "under-min-isr" else {}),
             **({name: F.col(column) for name, column in OF_OFFLINE.items()} if offline else {}),
         },
         partitions=ids,
