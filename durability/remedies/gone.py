@@ -25,6 +25,12 @@ ACLS, NO_AUTHORIZER = 'kafka-acls --bootstrap-server "$BOOTSTRAP" --list', "Secu
 describe, and nothing shows whether there are any: one with replicas on dead brokers alone is in no log dir that can be read."""
 
 
+NEW_BROKER = (
+    "start a new broker with the same id and empty disks: it copies its replicas from their leaders. First see that no partition"
+    " without a leader has this id in its ISR or ELR: the empty replica could lead it, without its records"
+)
+"""What brings replicas back without the disks of their broker. Seen on 4.3.1: they are in sync again within seconds."""
+
 OTHER_RUNS = (
     "another reassignment runs, or one that an earlier run of this script began, or it is unknown: let it complete, or cancel"
     " it. Then run this script again. It deletes the throttles that an earlier run left."

@@ -66,9 +66,17 @@ OUTDATED = (
     " the controller elects that replica. If it doesn't, see the active controller's log."
 )
 WITHOUT_LEADER = (
-    "A partition without a leader can't be moved. An unclean election of another replica, or a new topic if no other is left,"
-    " brings it back without the records that only that broker had."
+    "A partition without a leader comes back without the records that only that broker had: by an unclean election of another"
+    " replica that is up (kafka-leader-election). If there is none, first reassign the partition to two live brokers or more,"
+    " then elect one of them: the topic's other partitions lose nothing, as they would with a new topic."
 )
+"""Seen on 4.3.1 and 3.6.2, in KRaft. With a single new replica the reassignment doesn't end by itself after the election."""
+WITHOUT_LEADER_BEFORE_2_4 = (
+    "A partition without a leader can't be moved. An unclean election of another replica brings it back without the records that"
+    " only that broker had. If no other is left, a new broker with the same id and empty disks does: the topic's other partitions"
+    " lose nothing, as they would with a new topic."
+)
+"""kafka-leader-election came with 2.4 (KIP-460), and reassignments that don't wait for each other, too (KIP-455)."""
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
 CONTROLLERS_FIRST = "First restore the controller quorum: without it no leader is elected and no replica is moved"
 COMPLETE = (
@@ -184,12 +192,13 @@ def _gone_for_good(facts: ClusterFacts, offline: bool) -> str:
     The tool can't set a throttle on a broker that is down. ZooKeeper forgets a broker when its session ends, but the controllers
     of KRaft keep it until it is unregistered.
     """
+    leaderless = f" {WITHOUT_LEADER_BEFORE_2_4 if facts.before(2, 4) else WITHOUT_LEADER}" if offline else ""
     if facts.gone is not None:
-        return gone.advice(facts.gone) + (f" {WITHOUT_LEADER}" if offline else "")
+        return gone.advice(facts.gone) + leaderless
     move = (
         "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
         " without a throttle. If too few brokers are live for that, first add brokers, or leave out replicas that the topic's"
-        f" tier doesn't require. {WITHOUT_LEADER}"
+        f" tier doesn't require, or {gone.NEW_BROKER}.{leaderless}"
     )
     unregister = " Then unregister it (kafka-cluster unregister), when it has no replica left."
     return move if facts.kraft is False else move + unregister

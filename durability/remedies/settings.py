@@ -22,6 +22,7 @@ from durability.remedies.commands import (
     topic_setting,
 )
 from durability.remedies.finding import Finding
+from durability.remedies.gone import NEW_BROKER
 from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart, restart_controllers
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
@@ -390,10 +391,7 @@ def _never_back(who: str, partitions: list[str], facts: ClusterFacts) -> list[st
     """
     lost = f"If {who} never {'comes' if who.startswith('broker ') else 'come'} back"
     if facts.before(2, 4):
-        return [
-            f"{lost}, start a new broker with the same id and empty disks: it copies its replicas from their leaders. First see"
-            " that no partition without a leader has this id in its ISR: the empty replica would lead it, without its records."
-        ]
+        return [f"{lost}, {NEW_BROKER}."]
     tool = "the tool of Kafka 2.6 or later" if facts.before(2, 6) else "the tool"
     return [
         f"{lost}, replace the plan of {listed(partitions)}: run {tool} with --execute --additional, without --throttle. The new"
