@@ -13,7 +13,7 @@ from durability.remedies import elr, gone, lowering, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, Step, advice
+from durability.remedies.steps import Remedy, Step, advice, restart
 
 CANCEL_HARMS = (
     "Don't cancel the reassignment: without the replicas being added, no live replica in sync is left to spare, and the"
@@ -77,6 +77,8 @@ WITHOUT_LEADER_BEFORE_2_4 = (
     " lose nothing, as they would with a new topic."
 )
 """kafka-leader-election came with 2.4 (KIP-460), and reassignments that don't wait for each other, too (KIP-455)."""
+RUNS = "If the process of a broker runs, or ends again, see in its log why."
+"""A broker that the controller fenced doesn't come back by a start, nor one whose disk is full."""
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
 CONTROLLERS_FIRST = "First restore the controller quorum: without it no leader is elected and no replica is moved"
 COMPLETE = (
@@ -88,6 +90,7 @@ LEAVING = (
     " complete: it needs no replica that it removes."
 )
 DISK = re.compile(rf"broker:(\d+) {WORDED['disk-offline']}")
+LAGS = re.compile(r"broker:(\d+) lagging")
 BROKER, RACK = re.compile(r"broker:(\d+) down"), re.compile(r"rack:(.+) down")
 SHOWN = 10
 """The most partitions with a command."""
@@ -117,7 +120,7 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
         if failed and kept is None:
             who, it = with_noun(failed, "broker"), "it" if len(failed) == 1 else "them"
             start += f", and replace the failed disks of {who}: restart {it} when the others are back in sync"
-        begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. {THEN_NONE}",))
+        begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. {RUNS} {THEN_NONE}",))
         for_good = LEAVING if leaving else _gone_for_good(facts, offline)
         return [begin, *(advice(kept) if kept else ()), *advice(for_good)]
     if disks:
@@ -133,7 +136,23 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     if _provider_moves(facts):
         find = f"Ask the cluster's provider why replicas lag ({causes}). This lists them:"
-    return [Step(UNDER_REPLICATED, (*_common(facts), find))]
+    return [Step(UNDER_REPLICATED, (*_common(facts), *_stopped(causes, facts), find))]
+
+
+def _stopped(causes: str, facts: ClusterFacts) -> tuple[str, ...]:
+    """What helps if a single broker lags because its fetchers stopped; nothing if it isn't the only one that may be at fault.
+
+    >>> _stopped("broker:2 lagging", ClusterFacts())  # doctest: +ELLIPSIS
+    ('See in the log of broker 2 whether its fetchers stopped, and restart it if they did. Before each restart, see ...',)
+    >>> _stopped("broker:2 lagging, broker:3 lagging", ClusterFacts())
+    ()
+    """
+    alone = LAGS.fullmatch(causes)
+    if alone is None or facts.lag_shares is not None or _provided(facts):
+        return ()
+    broker = int(alone[1])
+    change = f"See in the log of broker {broker} whether its fetchers stopped"
+    return (restart(change, "restart it if they did", facts, [broker]) + ".",)
 
 
 def _common(facts: ClusterFacts) -> tuple[str, ...]:
