@@ -70,7 +70,7 @@ WITHOUT_LEADER = (
     " replica that is up (kafka-leader-election). If there is none, first reassign the partition to two live brokers or more,"
     " then elect one of them: the topic's other partitions lose nothing, as they would with a new topic."
 )
-"""Seen on 4.3.1 and 3.6.2, in KRaft. With a single new replica the reassignment doesn't end by itself after the election."""
+"""Seen on 4.3.1, in KRaft. With a single new replica the reassignment doesn't end by itself after the election."""
 WITHOUT_LEADER_BEFORE_2_4 = (
     "A partition without a leader can't be moved. An unclean election of another replica brings it back without the records that"
     " only that broker had. If no other is left, a new broker with the same id and empty disks does: the topic's other partitions"
