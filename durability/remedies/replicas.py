@@ -71,12 +71,12 @@ WITHOUT_LEADER = (
     " then elect one of them: the topic's other partitions lose nothing, as they would with a new topic."
 )
 """Seen on 4.3.1, in KRaft. With a single new replica the reassignment doesn't end by itself after the election."""
-WITHOUT_LEADER_BEFORE_2_4 = (
+WITHOUT_LEADER_IN_ZOOKEEPER = (
     "A partition without a leader can't be moved. An unclean election of another replica brings it back without the records that"
     " only that broker had. If no other is left, a new broker with the same id and empty disks does: the topic's other partitions"
     " lose nothing, as they would with a new topic."
 )
-"""kafka-leader-election came with 2.4 (KIP-460), and reassignments that don't wait for each other, too (KIP-455)."""
+"""ZooKeeper's controller elects a broker that is in the ISR when it is back, whatever is on its disk."""
 RUNS = "If the process of a broker runs, or ends again, see in its log why."
 """A broker that the controller fenced doesn't come back by a start, nor one whose disk is full."""
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
@@ -211,7 +211,8 @@ def _gone_for_good(facts: ClusterFacts, offline: bool) -> str:
     The tool can't set a throttle on a broker that is down. ZooKeeper forgets a broker when its session ends, but the controllers
     of KRaft keep it until it is unregistered.
     """
-    leaderless = f" {WITHOUT_LEADER_BEFORE_2_4 if facts.before(2, 4) else WITHOUT_LEADER}" if offline else ""
+    back = WITHOUT_LEADER_IN_ZOOKEEPER if facts.kraft is False or facts.before(2, 8) else WITHOUT_LEADER
+    leaderless = f" {back}" if offline else ""
     if facts.gone is not None:
         return gone.advice(facts.gone) + leaderless
     move = (

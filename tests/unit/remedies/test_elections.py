@@ -72,10 +72,10 @@ def test_a_partition_without_a_copy_is_not_worth_a_topic():
     assert "a new broker with the same id and empty disks" in text
 
 
-def test_before_2_4_a_new_broker_brings_back_a_partition_without_a_copy():
-    facts = ClusterFacts((2, 3), kraft=False)
+@pytest.mark.parametrize("facts", [ClusterFacts((2, 3)), ClusterFacts((3, 6), kraft=False)])
+def test_with_zookeeper_a_new_broker_brings_back_a_partition_without_a_copy(facts):
     text = render(replicas.bring_back("broker:3 down", facts, offline=True), facts)
-    assert replicas.WITHOUT_LEADER_BEFORE_2_4 in text
+    assert replicas.WITHOUT_LEADER_IN_ZOOKEEPER in text
     assert "kafka-leader-election" not in text
 
 
