@@ -75,7 +75,7 @@ def _without_worse(drafted: Drafted, proof: Proof) -> Drafted | None:
 
     if drafted.inputs is None or proof.harms or not proof.new:
         return None
-    changed = {topic for step in drafted.draft.change.steps for topic in step.topics}
+    changed = {topic for step in drafted.draft.change.steps for topic in step.topics} - drafted.inputs.barred.keys()
     if not all(one["resource_type"] == "topic" and one["resource"] in changed for one in proof.new):
         return None
     # The worst finding of a topic comes first in `new`, so it is the reason.

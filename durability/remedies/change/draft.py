@@ -56,7 +56,8 @@ class Inputs:
 
     brokers: of the cluster. postures: rows of `topic_posture` by topic. required: the requirements of each tier as numbers.
     targeted: the open findings to fix. reassigning_known: could running reassignments be read? avoid: brokers that get no
-    replica. margin_disk: the part of a disk that stays free. barred: topics that stay as they are, with the reason.
+    replica. margin_disk: the part of a disk that stays free. barred: topics whose replicas and min.insync.replicas stay,
+    with the reason.
     """
 
     document: Document
@@ -119,7 +120,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     left_out: dict[str | None, str] = {}
     targets: dict[str, Target] = {}
     for name, found in list(of_topics.items()):
-        if (why := inputs.barred.get(name, settings.odd(topics[name]))) is not None:
+        if (why := settings.odd(topics[name])) is not None:
             left_out[name] = why
             del of_topics[name]
             continue
@@ -128,11 +129,15 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
             left_out[name] = why
         elif target is not None:
             targets[name] = target
-    racks = {broker.id: broker.rack for broker in inputs.brokers}
     unknown = states.unknown_offline(inputs.document, inputs.facts)
     of_brokers = states.of_brokers(inputs.document, inputs.facts)
     rank = {name: -max(map(severity_rank, found)) for name, found in of_topics.items()}
-    blocked: dict[str, TopicSettings] = {}
+    barred = {name: found for name, found in of_topics.items() if name in inputs.barred}
+    blocked = {
+        name: TopicSettings(held=inputs.barred[name], others=one.others)
+        for name, one in _settings(barred, topics, {}, left_out, inputs).items()
+    }
+    targets = {name: target for name, target in targets.items() if name not in blocked}
     unplaced: dict[str, str] = {}
     while True:
         solution, relaxed = _solved(inputs, targets, solver)
@@ -141,8 +146,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
         made = _settings(of_topics, topics, moves, left_out, inputs) | blocked
         stuck = {n: TopicSettings(held=one.held, others=one.others) for n, one in made.items() if one.blocks}
         aims = {name: f["evidence"]["target"] for name, found in of_topics.items() if (f := _with_target(found))}
-        known = (inputs.postures, inputs.required, racks, unknown, of_brokers)
-        stuck = regress.worse(aims, topics, moves, made, *known) | stuck
+        stuck = regress.unknown_minimum(aims, topics, moves, made, unknown, of_brokers) | stuck
         if not stuck:
             wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
             change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)

@@ -352,58 +352,16 @@ def test_min_isr_stays_while_it_could_wipe_an_elr():
     assert "wipe the ELR" in way_back.undo(doc, rows, facts, Limits()).left_out[0][1]
 
 
-@pytest.mark.parametrize(
-    "replicas, least, brokers, required, own_racks, why",
-    [
-        # One replica is in a rack of its own. Three in one rack aren't.
-        ("1", (1, 1), "1:a 2:a 3:a", {}, True, "requires a rack per replica"),
-        ("1,2", (1, 1), "1:a 2:a 3:a", {}, True, None),  # they share one already
-        ("1", (1, 1), "1:a 2:b 3:c", {}, True, None),
-        # Acknowledged records would be in rack a alone, if its two replicas are the ISR.
-        ("1,3", (2, 2), "1:a 2:a 3:b", {"survive": ["rack"]}, False, "the loss of a rack"),
-        ("1,3", (1, 2), "1:a 2:a 3:b", {"survive": ["rack"]}, False, None),  # they can be already
-        ("1,3", (2, 2), "1:a 2:a 3:b", {"survive": ["broker"]}, False, None),
-        ("1,3", (2, 2), "1:a 2:c 3:b", {"survive": ["rack"]}, False, None),
-        # Where broker 3 is unknown. Rack a would certainly have two of them.
-        ("1,3", (2, 2), "1:a 2:a 3", {"survive": ["rack"]}, False, "the loss of a rack"),
-        # Three replicas would require 2.
-        (
-            "1,3",
-            (1, 1),
-            "1:a 2:b 3:c",
-            {"rf-1": True},
-            False,
-            "relative to the number of replicas",
-        ),
-        ("1,3", (1, 2), "1:a 2:b 3:c", {"rf-1": True}, False, None),
-    ],
-)
-def test_a_topic_that_its_plan_would_make_worse_is_left_out(replicas, least, brokers, required, own_racks, why):
-    doc = document(f"topic replicas min\nt {replicas} {least[0]}\nu 1 1", brokers=brokers)
+def test_of_a_barred_topic_a_setting_that_depends_on_no_move_stays_in_the_plan():
+    doc = document("topic replicas min\nt 1,3 2\nu 1 1\nv 1 1", brokers="1 2 3")
     doc["topics"][0]["configs"][UNCLEAN] = "true"
     unclean = finding("t", None, control="unclean-leader-election", own=True)
-    below = 1 if "rf-1" in required else None
-    asked = inputs(doc, {"t": (3, least[1]), "u": (2, 1)}, more=[unclean], below_replication_factor=below)
-    asked.postures["t"]["target_own_racks"] = own_racks
-    made = draft.draft(replace(asked, required={"t": required}))
-    # A setting that depends on no move stays in the plan. So the topic isn't left out: a note says what is missing.
-    assert "t" not in dict(made.left_out)
-    left = {name: note for name, note in made.notes.items() if note != draft.RELAXED}
-    assert Setting("t", UNCLEAN, "true", "false") in [s for step in made.change.steps for s in step.settings]
-    assert "u" not in left and (why is None or why in left["t"]) and ("t" in left) is (why is not None)
-    moved = {move.topic for step in made.change.steps for move in step.moves}
-    assert moved == ({"u"} if why else {"t", "u"})
-
-
-@pytest.mark.parametrize(
-    "brokers, headroom, raised", [("1 2 3 4", 2, False), ("1 2 3 4", 1, True), ("1 2 3 4 5", 2, True)]
-)
-def test_no_minimum_leaves_less_headroom_than_the_tier_requires(brokers, headroom, raised):
-    doc = document("topic replicas min\nt 1,2,3,4 1", brokers=brokers)
-    made = draft.draft(replace(inputs(doc, {"t": (5, 3)}), required={"t": {"write_headroom": headroom}}))
-    assert [s.value for step in made.change.steps for s in step.settings] == ["3"] * raised
-    why = made.notes if raised else dict(made.left_out)
-    assert ("more replicas than there are live brokers" in why.get("t", "")) is (len(brokers) == 7)
+    asked = inputs(doc, {"t": (3, 2), "u": (2, 1), "v": (2, 1)}, more=[unclean])
+    made = draft.draft(replace(asked, barred={"t": "it refutes the plan", "v": "so does this", "gone": "and this"}))
+    assert {move.topic for step in made.change.steps for move in step.moves} == {"u"}
+    assert [s for step in made.change.steps for s in step.settings] == [Setting("t", UNCLEAN, "true", "false")]
+    # So the topic isn't left out: a note says what is missing.
+    assert (made.left_out, made.notes) == ((("v", "so does this"),), {"t": "it refutes the plan"})
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,19 @@ def test_a_plan_of_a_document_and_the_way_back(plan, tmp_path):
         report.read(earlier)
 
 
+def test_a_topic_that_more_replicas_would_make_worse_is_left_out(plan):
+    """With two replicas in rack a and min.insync.replicas 2, all acknowledged records may be in that rack."""
+    two_racks = document("topic replicas min\nconnect-configs 1,3 2\nloner 1 1", cluster="eu", brokers="1:a 2:a 3:b")
+    made = report.read(plan(two_racks))
+    assert made["proof"]["offered"] and made["proof"]["new"] == []
+    assert {topic for step in made["steps"] for topic in step["topics"]} == {"loner"}
+    [left] = made["left_out"]
+    assert left["topic"] == "connect-configs" and left["why"].startswith(
+        "its steps would cause a finding or make it worse:"
+    )
+    assert "rack a fails, acknowledged writes can be lost" in left["why"], left["why"]
+
+
 def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_path):
     from durability.findings import words
     from durability.remedies.change.draft import draft
