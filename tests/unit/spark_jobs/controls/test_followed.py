@@ -63,14 +63,14 @@ DOCUMENTS = [
 
 
 def troubles(doc: dict) -> set[tuple[str, int, str]]:
-    """The partitions that are offline, or whose leader rejects acks=all writes."""
+    """The partitions that are offline, or that reject acks=all writes. One that is offline does both."""
     brokers = {b["id"]: b for b in doc["brokers"]}
     found = set()
     for topic in doc["topics"]:
         for partition in topic["partitions"]:
             leader = brokers.get(partition["leader"])
             if leader is None or leader.get("live") is False:
-                found.add((topic["name"], partition["partition"], "offline"))
+                found |= {(topic["name"], partition["partition"], trouble) for trouble in ("offline", "rejects writes")}
                 continue
             inherited = (leader.get("configs") or {}).get(MIN_ISR, "1")
             least = int(topic["configs"].get(MIN_ISR, inherited))

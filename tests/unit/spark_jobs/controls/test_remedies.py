@@ -142,11 +142,15 @@ LOOP = re.compile(
 
 
 NONE_RUNS = "No partition reassignments found"
-ASKED = re.compile(rf'said=\$\((?P<asked>[^)]*)\) && {{ \[\[ \$said = \*"{NONE_RUNS}"\* \]\] \|\| ! echo "\$said"; }}')
+HAS_RECORDS = """'"partition":"[\\w.-]+","size":'\\[1-9\\]"""
+ASKED = re.compile(
+    rf'said=\$\(([^)]*)\) && {{ \[\[ \$said = \*(?:"{NONE_RUNS}"|{HAS_RECORDS})\* \]\] \|\| ! echo (?:"\$said"|\'[^\']+\'); }}'
+)
 
 
 def commands(text):
-    """The commands of a remedy. The loop around --verify, `&&` and the condition that no reassignment runs are left out."""
+    """The commands of a remedy. The loop around --verify, `&&`, and conditions are left out: that no reassignment runs, and that
+    a broker has records of the partition that it is to lead."""
     lines = [line.removesuffix(" &&") for line in text.splitlines() if not line.startswith("#")]
     lines = [loop[1] if (loop := LOOP.fullmatch(line)) else line for line in lines]
     parts = [asked.groups() if (asked := ASKED.fullmatch(line)) else (line,) for line in lines]
@@ -176,7 +180,8 @@ def test_every_remediation_is_advice_or_a_script_of_kafkas_own_commands(everythi
 def test_bash_runs_just_the_commands(everything, tmp_path):
     """Each tool replaced by one that notes its arguments: what bash runs is what the lines say, whatever the comments hold."""
     for tool in TOOLS:
-        answer = f'[[ $* != *--list* ]] || echo "{NONE_RUNS}"'
+        answer = f"""[[ $* != *--list* ]] || echo "{NONE_RUNS}"
+            [[ $* != *--topic-list* ]] || echo '{{"partition":"'"${{*: -1}}"-{{0..9}}'","size":70}}'"""
         (tmp_path / tool).write_text(f'#!/bin/bash\necho "${{0##*/}} $*" >> "$NOTED"\n{answer}\n')
         (tmp_path / tool).chmod(0o755)
     noted = tmp_path / "noted"
@@ -184,8 +189,9 @@ def test_bash_runs_just_the_commands(everything, tmp_path):
     hostile = [text for text in scripts if "touch" in text]
     assert hostile, "a rack's name is in a comment"
     asking = [text for text in scripts if NONE_RUNS in text][:3]
-    assert asking
-    for text in [*hostile, *asking, *scripts[:: max(1, len(scripts) // 25)]]:
+    electing = [text for text in scripts if '"size":' in text][:3]
+    assert asking and electing
+    for text in [*hostile, *asking, *electing, *scripts[:: max(1, len(scripts) // 25)]]:
         noted.write_text("")
         env = {"PATH": f"{tmp_path}:/bin:/usr/bin", "NOTED": str(noted), "BOOTSTRAP": "b:9092", "ZOOKEEPER": "z:2181"}
         done = subprocess.run(["bash"], input=text, text=True, capture_output=True, env=env, cwd=tmp_path)
