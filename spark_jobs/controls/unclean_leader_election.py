@@ -47,7 +47,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         required={"unclean_leader_election": F.col("required")["unclean_leader_election"]},
         evidence={
             "own": own,
-            "ignored": F.col("ignores_unclean"),
+            "ignored": certain(F.col("ignores_unclean")),
             **{
                 name: F.when(~own & (F.size(name) > 0), F.col(name))
                 for name in ("unclean_brokers", "unclean_controllers")

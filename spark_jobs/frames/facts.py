@@ -206,7 +206,9 @@ def clusters(read: Read) -> DataFrame:
             & F.forall(live_brokers(), lambda b: b["unclean_by_default"]),
         }
     )
-    ignores_unclean = certain((F.col("quorum_mode") == "kraft") & (F.col("release") < FIRST_UNCLEAN_KRAFT))
+    # NULL where it is unknown whether controllers of a release before that elect.
+    kraft = F.coalesce(F.col("quorum_mode") == "kraft", F.when(F.col("finalized").isNotNull(), True))
+    ignores_unclean = kraft & (F.col("release") < FIRST_UNCLEAN_KRAFT)
     return quorum.with_voters(with_facts.withColumns({"lost_racks": _lost_racks(), "ignores_unclean": ignores_unclean}))
 
 
@@ -366,7 +368,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
                 "provider": F.coalesce(platform, "provider"),
                 "has_observers": F.col("own_observers") | (F.col("inherits_observers") & F.col("default_observers")),
                 "unclean": F.when(F.col("unclean_readable"), unclean),
-                "elects_unclean": F.when(F.col("ignores_unclean"), False).otherwise(F.col("unclean")),
+                "elects_unclean": F.col("unclean") & ~F.col("ignores_unclean"),
                 "min_racks_configured": configured,
                 "min_racks_known": F.col("own_min_racks_known")
                 & (F.col("own_min_racks").isNotNull() | inherited_known),

@@ -194,7 +194,24 @@ UNCLEAN = [
     )
     for version in ("3.8", "3.9")
 ]
+UNREAD_MODE = [
+    small(
+        f"mode-unread-{name}",
+        "topic leader replicas isr min\norders 1 1,2 1 1",
+        version=version,
+        features=features,
+        configs={"orders": {"unclean.leader.election.enable": "true"}},
+        unreadable={"/cluster/quorum": "X"},
+    )
+    for name, version, features in (
+        ("zookeeper-or-not", "3.8", None),
+        ("kraft", "3.8", {"metadata.version": 20}),
+        ("new", "3.9", None),
+        ("no-release", "trunk", None),
+    )
+]
 KNOWN = [
+    *(lost(made, [1]) for made in UNREAD_MODE),
     lost(small("no-quorum", NO_QUORUM), [1], [101, 102]),
     lost(
         small("one-unread", ONE_UNREAD, unreadable={"/topics/2/configs/unclean.leader.election.enable": "X"}),
@@ -230,6 +247,16 @@ def test_kraft_controllers_elect_unclean_leaders_since_39(known):
     assert {v: (r["now"], r["leader_after"], r["deleted"]) for v, r in found.items()} == {
         "3.8": ("LEADER_NOT_AVAILABLE", None, False),
         "3.9": ("NONE", 2, True),
+    }
+
+
+def test_where_zookeeper_may_elect_leaders_an_unclean_election_is_unknown(known):
+    found = {name.removeprefix("mode-unread-"): known[name]["orders"] for name in known if "mode-unread" in name}
+    assert {name: (row["availability_worst"], row["structural"]) for name, row in found.items()} == {
+        "zookeeper-or-not": (None, None),
+        "kraft": (True, None),
+        "new": (False, None),
+        "no-release": (None, None),
     }
 
 
