@@ -45,6 +45,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
 
     `down`: the cause if the broker is down, or "rack:az2 down" if all brokers of a rack of two or more are.
     `lag_cause`: the cause if it is live and its replicas are out of sync.
+    `disks_online`: whether its replicas can lead, as far as its disks decide (`_disks_online`).
     """
     fields = {
         **{name: F.col(name) for name in ("broker", "rack", "rack_state", "live", "offline_log_dirs", "kafka_version")},
@@ -71,10 +72,12 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
         "observers": certain(asks_for_observers(configs.stated(observers.DEFAULT))),
         **settings.of_broker(),
     }
-    with_causes = F.transform(
-        "brokers",
-        lambda b: _with_min_isr(b.withField("down", _down(b)).withField("lag_cause", _lag_cause(b))),
-    )
+
+    def with_others(b: Column) -> Column:
+        caused = b.withField("down", _down(b)).withField("lag_cause", _lag_cause(b))
+        return _with_min_isr(caused).withField("disks_online", _disks_online(b))
+
+    with_causes = F.transform("brokers", with_others)
     return (
         brokers.select("cluster", struct(fields).alias("b"))
         .groupBy("cluster")
@@ -107,6 +110,15 @@ def _down(broker: Column) -> Column:
     return F.when(~broker["live"], F.when(whole_rack, rack_down).otherwise(broker_down))
 
 
+def _disks_online(broker: Column) -> Column:
+    """True if all log dirs of the broker are online, or if no broker states any; else NULL.
+
+    Nothing states which replicas are in a log dir that is offline.
+    """
+    unstated = F.forall("brokers", lambda b: b["offline_log_dirs"].isNull())
+    return F.when((broker["offline_log_dirs"] == 0) | unstated, True)
+
+
 def _lag_cause(broker: Column) -> Column:
     state = F.when(broker["offline_log_dirs"] > 0, " disk-offline").otherwise(" lagging")
     return F.concat(F.lit("broker:"), broker["broker"].cast("string"), state)
@@ -117,6 +129,7 @@ REPLICA_FIELDS = {
     "rack": "string",
     "rack_state": "string",
     "live": "boolean",
+    "disks_online": "boolean",
     "caps": "boolean",
     "min_isr": "int",
     "min_isr_source": "string",

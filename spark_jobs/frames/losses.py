@@ -50,7 +50,9 @@ def _fenced(facts: DataFrame, quorum: Column) -> DataFrame:
         "leader_known": F.when(unchanged, F.col("leader_known")).otherwise(changed & (stays | elected["known"])),
         "isr": F.when(unchanged, F.col("isr")).when(changed, isr),
     }
-    return _with_leading(frame.withColumns(columns)).drop("alive", "maybe", "affected", "leader_down", "elected")
+    return _with_leading(frame.withColumns(columns)).drop(
+        "alive", "online", "maybe", "affected", "leader_down", "elected"
+    )
 
 
 def whole(facts: DataFrame, without: str) -> DataFrame:
@@ -97,9 +99,14 @@ def deletable() -> Column:
     )
     live_sure = F.array_intersect(_sure_or_null(), live)
     leads_on = F.when(F.exists(F.array_intersect("listed_isr", live), lambda id: ~_is_lost(id)), False)
-    behind = F.size(F.array_except(live, _sure_or_null())) > 0
+    behind = _any(F.array_except(_online(), _sure_or_null()), F.array_except(live, _sure_or_null()))
     elected = F.col("elects_unclean") & (F.size(live_sure) > 0) & F.forall(live_sure, _is_lost) & behind
     return F.coalesce(_spared(), leads_on, elected)
+
+
+def _any(certain_ones: Column, possible_ones: Column) -> Column:
+    """Are there any? NULL if there are none for certain, but possibly."""
+    return F.when(F.size(certain_ones) > 0, True).when(F.size(possible_ones) == 0, False)
 
 
 def _is_lost(id: Column) -> Column:
@@ -135,12 +142,14 @@ def _with_lost_down(facts: DataFrame) -> DataFrame:
 def _with_states(facts: DataFrame) -> DataFrame:
     """`facts` with `alive`, the ids of replicas that are certainly up, and `maybe`, of those that may be up.
 
+    `online`: those of `alive` that are certainly in a log dir that is online. Members of the ISR are, whatever it says.
     `leader_down`: is the leader certainly down? `affected`: is it, or is a member of the ISR? The controller removes both.
     """
     leader_down = certain(~F.array_contains("maybe", F.col("leader")))
     return facts.withColumns(
         {
             "alive": F.filter("brokers", lambda b: certain(b["live"]))["broker"],
+            "online": _online(),
             "maybe": F.filter("brokers", lambda b: possible(b["live"]))["broker"],
         }
     ).withColumns(
@@ -149,6 +158,11 @@ def _with_states(facts: DataFrame) -> DataFrame:
             "affected": leader_down | F.exists("isr", lambda id: ~F.array_contains("maybe", id)),
         }
     )
+
+
+def _online() -> Column:
+    """The ids of replicas that can certainly lead: their brokers are up with all log dirs."""
+    return F.filter("brokers", lambda b: certain(b["live"] & b["disks_online"]))["broker"]
 
 
 def _live_isr() -> Column:
@@ -163,6 +177,7 @@ def _elected() -> Column:
 
     In the order of the replicas: the first live member of the ISR, else a live member of the ELR, else with unclean leader
     election any live replica. Kafka elects the last known leader only where ISR and ELR were empty before, so it is down.
+    A replica that may be in a log dir that is offline may not lead, so who leads is unknown if it is the first.
     """
 
     def first(members: Column, up: str) -> Column:
@@ -179,9 +194,12 @@ def _elected() -> Column:
     return (
         F.when(first(isr, "alive").isNotNull(), choice(first(isr, "alive"), alone=False))
         .when(isr.isNull() | first(isr, "maybe").isNotNull(), unknown)
-        .when(eligible & first(elr, "alive").isNotNull(), choice(first(elr, "alive"), alone=True))
+        .when(eligible & (first(elr, "online") == first(elr, "maybe")), choice(first(elr, "online"), alone=True))
         .when(possible(eligible) & (elr.isNull() | first(elr, "maybe").isNotNull()), unknown)
-        .when(unclean & first(replicas, "alive").isNotNull(), choice(first(replicas, "alive"), alone=True))
+        .when(
+            unclean & (first(replicas, "online") == first(replicas, "maybe")),
+            choice(first(replicas, "online"), alone=True),
+        )
         .when(possible(unclean) & first(replicas, "maybe").isNotNull(), unknown)
         .otherwise(nobody)
     )

@@ -26,7 +26,7 @@ PLACES = range(WIDTH)
 MOST_STATES = 255
 BY_ID = 1_000_000
 """Broker ids below this are looked up by place in an array."""
-OF_KIND = ("live", "caps", "min_isr", "min_isr_source")
+OF_KIND = ("live", "disks_online", "caps", "min_isr", "min_isr_source")
 """What rules for losses read of a broker."""
 SETTINGS = ("min_isr_readable", "own_min_isr", "own_min_isr_source", "has_observers", "elr_on", "elects_unclean")
 OF_CLUSTER = ("recorded_min_isr", "reassignments_known", "quorum_before")

@@ -210,8 +210,23 @@ UNREAD_MODE = [
         ("no-release", "trunk", None),
     )
 ]
+DISKS = """
+    topic   leader replicas isr elr min
+    behind  1      1,2      1   -   1
+    second  1      1,3,2    1   -   1
+    elr     1      1,2,3    1   2   2
+    first   1      1,2,3    1   3   2
+    in-sync 1      1,2      1,2 -   1
+"""
+OFFLINE_DISK = small(
+    "offline-disk",
+    DISKS,
+    features={"eligible.leader.replicas.version": 1},
+    configs={name: {"unclean.leader.election.enable": "true"} for name in ("behind", "second", "in-sync")},
+    each_broker={id: {"offline_log_dirs": int(id == 2)} for id in range(1, 6)},
+)
 KNOWN = [
-    *(lost(made, [1]) for made in UNREAD_MODE),
+    *(lost(made, [1]) for made in (*UNREAD_MODE, OFFLINE_DISK)),
     lost(small("no-quorum", NO_QUORUM), [1], [101, 102]),
     lost(
         small("one-unread", ONE_UNREAD, unreadable={"/topics/2/configs/unclean.leader.election.enable": "X"}),
@@ -258,6 +273,19 @@ def test_where_zookeeper_may_elect_leaders_an_unclean_election_is_unknown(known)
         "new": (False, None),
         "no-release": (None, None),
     }
+
+
+def test_a_replica_that_may_be_on_an_offline_disk_may_not_lead(known):
+    """Source: ReplicationControlManager.LeaderAcceptor. Seen on Kafka 4.3.1 for unclean leader election."""
+    assert answers(known["offline-disk"]) == {
+        "behind": (None, None),
+        "second": ("NONE", 3),
+        "elr": (None, None),
+        "first": ("NOT_ENOUGH_REPLICAS", 3),
+        "in-sync": ("NONE", 2),
+    }
+    deleted = {topic: row["deleted"] for topic, row in known["offline-disk"].items()}
+    assert deleted == {"behind": None, "second": True, "elr": False, "first": False, "in-sync": False}
 
 
 def test_without_a_quorum_nothing_changes_but_what_the_lost_brokers_serve(known):
