@@ -146,16 +146,17 @@ def lines(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     for row in rows:
         if not changes(row):
             continue
-        after = serves(row["now"])
+        before, after = serves(row["before"]), serves(row["now"])
         line = {
             "cluster": row["cluster"],
             "topic": row["topic"],
             "tier": row["tier"],
-            "before": serves(row["before"]),
+            "before": before,
             "after": after,
             "error": error(row, "now") if after in ("rejects", "offline") else None,
-            "leader_before": row["leader_before"],
-            "leader_after": row["leader_after"],
+            # Without a quorum, the metadata goes on naming leaders that are down.
+            "leader_before": None if before == "offline" else row["leader_before"],
+            "leader_after": None if after == "offline" else row["leader_after"],
             "data": "lost"
             if row["deleted"]
             else "at-risk"

@@ -118,6 +118,13 @@ def test_the_csv_has_a_line_for_each_partition_that_changes(tmp_path):
     assert (found["wiped", "0"]["data"], found["wiped", "0"]["leader_after"]) == ("lost", "5")
 
 
+def test_a_partition_that_is_offline_has_no_leader_whatever_the_metadata_names(tmp_path):
+    lost = {"quorum": KEPT | {"left": 1, "kept": False}, "now": "LEADER_NOT_AVAILABLE", "leader_after": 3}
+    rows = [row("led", [0], **lost), row("down", [0], **lost, before="LEADER_NOT_AVAILABLE", at_risk=True)]
+    found = {line["topic"]: (line["leader_before"], line["leader_after"]) for line in written(tmp_path, rows)[1]}
+    assert found == {"led": ("3", ""), "down": ("", "")}
+
+
 @pytest.mark.parametrize(
     "kept, said", [(False, "The controller quorum is lost (1 of 3 voters left, 2 needed)"), (None, "")]
 )
