@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.assemble.loss_outcomes import of_snapshots
+from spark_jobs.frames import min_isr
 from spark_jobs.frames.columns import struct
 from spark_jobs.frames.effective_min_isr import effective_min_isr
 from spark_jobs.frames.loss_views import with_answers
@@ -16,14 +17,18 @@ from spark_jobs.lake_tables import Reader
 def capacities(read: Reader, plan: Plan) -> DataFrame:
     """The rows of `restart_capacity`, without the run's keys. Partitions with the same replicas, ISR and minimum are one row.
 
-    A running reassignment limits waves by what it leaves and by what there was before. The latter counts no partitions. The
-    minimum is NULL too where a reassignment can't be ruled out.
+    The minimum is the largest that one of the replicas' brokers enforces as leader. A running reassignment limits waves by what it
+    leaves and by what there was before. The latter counts no partitions. The minimum is NULL too where a reassignment can't be
+    ruled out.
     """
     partitions, _ = of_snapshots(read, plan)
     keys = ("cluster", "captured_at", "snapshot_id")
     judged = with_answers(partitions).select("*", F.explode(_ends()).alias("end")).select("*", "end.*")
     left = F.col("left")
-    minimum = effective_min_isr(F.col("min_isr"), F.size(left), F.col("caps"))
+    # Each of them leads while others restart.
+    of_left = F.filter("brokers", lambda b: F.array_contains(left, b["broker"]))
+    caps = F.forall(of_left, lambda b: b["caps"])
+    minimum = effective_min_isr(min_isr.largest(of_left), F.size(left), caps)
     same = {
         "replicas": F.sort_array(left),
         "isr": F.sort_array(F.array_intersect("live_isr", left)),

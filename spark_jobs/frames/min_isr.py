@@ -26,6 +26,17 @@ def enforced() -> Column:
     return F.coalesce(own, "acked_min_isr")
 
 
+def largest(brokers: Column) -> Column:
+    """The largest min.insync.replicas that one of these brokers of the partition enforces if it leads; NULL if unknown.
+
+    A broker that is down is ignored, as in `acked`. Reads `min_isr`, the column of `enforced`.
+    """
+    values = F.filter(brokers, lambda b: possible(b["live"]))["min_isr"]
+    of_brokers = F.when(F.forall(values, lambda v: v.isNotNull()), F.array_max(values))
+    own = F.col("min_isr_readable") & (F.col("own_min_isr").isNull() | ~_common()) & ~_recorded()
+    return F.when(certain(own) & (F.size(values) > 0), of_brokers).otherwise(F.col("min_isr"))
+
+
 def acked() -> Column:
     """min.insync.replicas that acks=all guarantees for a partition, whichever of its brokers leads; NULL if unknown.
 
