@@ -24,8 +24,8 @@ NAME = 60
 KINDS = {"brokers": ("broker", "broker-loss", ""), "racks": ("rack", "rack-loss", "_racks")}
 """For each kind of nodes its noun, the control about it, and the suffix of its members in losses.json."""
 HEADS = {"now": "Now", "structural": "By structure", "worst": "Worst case"}
-BREAKS = {"data": "with data at risk", "availability": "offline", "writes": "that accept no writes"}
-WRITES = {"NOT_ENOUGH_REPLICAS": "that reject writes", "REQUEST_TIMED_OUT": "whose writes time out"}
+BREAKS = {"data": "with data at risk", "availability": "offline", "writes": "whose writes stop"}
+WRITES = {"NOT_ENOUGH_REPLICAS": "whose writes are rejected", "REQUEST_TIMED_OUT": "whose writes time out"}
 """What partitions do whose writes a loss breaks, by their leaders' answer."""
 Entry = Mapping[str, Any]
 
@@ -174,9 +174,9 @@ def _said(counts: Mapping[str, Mapping[str, int] | None], error: str | None) -> 
 
     >>> counts = {"data": {"partitions": 1, "topics": 1}, "availability": None, "writes": {"partitions": 1200, "topics": 3}}
     >>> _said(counts, "NOT_ENOUGH_REPLICAS")
-    '1 partition with data at risk, 1,200 that reject writes'
+    '1 partition with data at risk, 1,200 whose writes are rejected'
     >>> _said(counts, "REQUEST_TIMED_OUT"), _said(counts, None)
-    ('1 partition with data at risk, 1,200 whose writes time out', '1 partition with data at risk, 1,200 that accept no writes')
+    ('1 partition with data at risk, 1,200 whose writes time out', '1 partition with data at risk, 1,200 whose writes stop')
     """
     texts_of = BREAKS | ({"writes": WRITES[error]} if error else {})
     broken = [(counts[name], text) for name, text in texts_of.items() if name in counts]

@@ -34,7 +34,7 @@ def page(out, *clusters: Cluster, rows=(), more=()) -> str:
 
 def test_the_worst_broker_and_rack_are_named_with_what_breaks(tmp_path):
     words, _ = parse(page(tmp_path, Cluster("eu", RACKS, [LONE, LONE, PAIR])))
-    said = "now, 2 partitions with data at risk, 2 offline, 2 that reject writes"
+    said = "now, 2 partitions with data at risk, 2 offline, 2 whose writes are rejected"
     assert f"Worst broker: broker 3 : {said}" in words
     assert f"Worst rack: rack az3 : {said}" in words
     assert "Quorum lost" not in words and "majority without" not in words
