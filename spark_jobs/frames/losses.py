@@ -18,9 +18,17 @@ from spark_jobs.frames.columns import certain, possible, struct
 def before(facts: DataFrame) -> DataFrame:
     """`facts` once the brokers that are down before the loss are fenced, with `listed_isr`, the ISR as the facts have it.
 
-    A loss starts from there: a leader waits for such a broker only until it is fenced. Without a quorum it waits on.
+    A loss starts from there: a leader waits for such a broker only until it is fenced. Without a quorum it waits on. A leader
+    that could not be read may be any live member of the ISR, so it is unknown on.
     """
-    return _fenced(_with_states(facts.withColumn("listed_isr", F.col("isr"))), F.col("quorum_before"))
+    may_stay = certain(~F.col("leader_known") & F.arrays_overlap("isr", "maybe"))
+    states = _with_states(facts.withColumn("listed_isr", F.col("isr"))).withColumn("may_stay", may_stay)
+    fenced = _fenced(states, F.col("quorum_before"))
+    columns = {
+        "leader": F.when(~F.col("may_stay"), F.col("leader")),
+        "leader_known": F.col("leader_known") & ~F.col("may_stay"),
+    }
+    return _with_leading(fenced.withColumns(columns)).drop("may_stay")
 
 
 def after(facts: DataFrame) -> DataFrame:

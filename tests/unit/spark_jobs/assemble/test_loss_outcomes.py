@@ -251,6 +251,16 @@ KNOWN = [
         ),
         [1],
     ),
+    lost(
+        small(
+            "leader-unread-and-one-down",
+            "topic leader replicas isr min\norders 2 3,2,1 3,2,1 1\nlast 3 3 3 1",
+            "1 2 3!",
+            quorum="1 2 3:-",
+            unreadable={f"/topics/{n}/partitions/0/leader": "X" for n in range(2)},
+        ),
+        [2],
+    ),
     *(lost(made, [1]) for made in WAITING),
     *(lost(made, [1]) for made in UNCLEAN),
 ]
@@ -325,6 +335,8 @@ def test_what_a_reassignment_that_could_not_be_read_would_leave_is_unknown(known
 
 def test_a_leader_that_could_not_be_read_may_stay(known):
     assert answers(known["leader-unread"]) == {"orders": ("NONE", None)}
+    # Without broker 2 the controllers have no majority: its partition is offline only if it led.
+    assert answers(known["leader-unread-and-one-down"])["orders"] == (None, None)
 
 
 def test_data_of_a_partition_that_loses_no_replica_is_not_at_risk_whatever_is_unread(known):
