@@ -17,9 +17,9 @@ from spark_jobs.lake_tables import Reader
 def capacities(read: Reader, plan: Plan) -> DataFrame:
     """The rows of `restart_capacity`, without the run's keys. Partitions with the same replicas, ISR and minimum are one row.
 
-    The minimum is the largest that one of the replicas' brokers enforces as leader. A running reassignment limits waves by what it
-    leaves and by what there was before. The latter counts no partitions. The minimum is NULL too where a reassignment can't be
-    ruled out.
+    The minimum is the largest that one of the replicas' brokers enforces as leader. A running reassignment limits waves by what
+    it leaves and by what there was before. The latter counts no partitions. The minimum is NULL too where a reassignment can't
+    be ruled out.
     """
     partitions, _ = of_snapshots(read, plan)
     keys = ("cluster", "captured_at", "snapshot_id")
