@@ -41,11 +41,13 @@ PROVIDER_ELECTS = (
     " This lists such partitions:"
 )
 NEW_DISK = (
-    "Since Kafka 3.7, KRaft doesn't elect a replica by itself if its broker started with an empty disk. If that is so, don't"
-    " start it so again: bring back its old disk. If that is lost, first elect another replica that is up (kafka-leader-election,"
-    " unclean). A leader with an empty log deletes the records of the others."
+    "Since Kafka 3.7, KRaft doesn't elect a replica by itself if its broker started with an empty disk. If that is so, stop the"
+    " broker, and don't start it so again: bring back its old disk. If that is lost, elect another replica that is up"
+    " (kafka-leader-election, unclean) while the broker is down. While it runs, every election takes the empty replica, and the"
+    " others delete their records."
 )
-"""Seen on 4.3.1: a preferred election, or another start, makes the empty replica lead, and 50 records of two others were gone."""
+"""Seen on 4.3.1: a preferred election, an unclean one, or another start makes the empty replica lead, and 50 records of two
+others were gone. With the broker down, an unclean election took one of the others, and the empty replica followed it."""
 ASKS = "This asks the controller to elect a leader that has all acknowledged records:"
 ONLY_IN_SYNC = "Only a replica of the ISR, or of the ELR if the ISR is empty, can be elected without losing records."
 LAST_KNOWN = (
