@@ -138,7 +138,7 @@ def test_a_topic_that_more_replicas_would_make_worse_is_left_out(plan):
     assert left["topic"] == "connect-configs" and left["why"].startswith(
         "its steps would cause a finding or make it worse:"
     )
-    assert "rack a fails, acknowledged writes can be lost" in left["why"], left["why"]
+    assert "acks=all guarantees 2 copies in 1 rack in the worst case" in left["why"], left["why"]
 
 
 def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_path):
