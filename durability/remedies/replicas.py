@@ -217,22 +217,22 @@ def _gone_for_good(facts: ClusterFacts, offline: bool) -> str:
     leaderless = f" {back}" if offline else ""
     if facts.gone is not None:
         return gone.advice(facts.gone) + leaderless
-    move = (
-        "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
-        " without a throttle. If too few brokers are live for that, first add brokers, or leave out replicas that the topic's"
-        f" tier doesn't require, or {gone.NEW_BROKER}.{leaderless}"
+    unregister = (
+        "" if facts.kraft is False else " Then unregister it (kafka-cluster unregister), when it has no replica left."
     )
-    unregister = " Then unregister it (kafka-cluster unregister), when it has no replica left."
-    return move if facts.kraft is False else move + unregister
+    return (
+        "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
+        f" without a throttle.{unregister} If too few brokers are live for that, first add brokers, leave out replicas that the"
+        f" topic's tier doesn't require, or {gone.NEW_BROKER}.{leaderless}"
+    )
 
 
 def elect(topic: str, electable: Sequence[int], facts: ClusterFacts, only: Sequence[Mapping[str, int]] = ()) -> Remedy:
     """The remedy for partitions without a leader although their replicas are up.
 
-    only: those of electable ones for whose election a single `broker` is up, each a `partition`.
-
     electable: those of which a replica of the ISR, or of the ELR if the ISR is empty, is up. KRaft's preferred election takes the
     first such replica, so no record is lost. ZooKeeper's controller takes no other than the partition's first replica.
+    only: those of electable of which just one such replica is up, each with its `partition` and `broker`.
     """
     if facts.led is False:
         return advice(CONTROLLERS_FIRST)
