@@ -82,6 +82,7 @@ class Options:
     out: a folder. lake: a folder or an s3:// address.
     framework: the id of a framework to whose controls the reports are cut; None for all controls.
     signing_key: a file with the key that signs the evidence.
+    made: which folders of `out` and `lake` were made for this command.
     known: the baseline's findings (`known_findings`); None without a baseline. They are read first, because the audit may
         replace the file.
     """
@@ -99,6 +100,7 @@ class Options:
     known: Mapping[str, int] | None
     framework: str | None = None
     signing_key: Path | None = None
+    made: tuple[Path, ...] = ()
 
     @property
     def source(self) -> str:
@@ -147,6 +149,8 @@ def checked(given: Given, lake: Literal["written", "read", "unused"] = "written"
     written = lake != "unused"
     if written:
         jars.java_command()
+    folders = [out, *([] if "://" in location else [Path(location).absolute()])] if written else []
+    missing = tuple(folder for folder in folders if not folder.exists())
     return Options(
         bootstrap=_bootstrap(given),
         command_config=given.file("command_config"),
@@ -162,6 +166,7 @@ def checked(given: Given, lake: Literal["written", "read", "unused"] = "written"
         # Last, so that nothing is created if an option is refused.
         out=given.folder("out", out) if written else out,
         lake=str(given.folder("lake", Path(location).absolute())) if written and "://" not in location else location,
+        made=missing,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.plan import Plan
     from durability.plan.lose import Item
+    from durability.steps.results import Gated
+    from durability.steps.settings import Settings
 
 DAG, JOB = "failure_drill", "whatif.py"
 Predict = Callable[[Work, Sequence["Item"], str], Mapping[str, Path]]
@@ -44,12 +47,20 @@ def run(
 
         airflow_home.require()
         predict = partial(_in_airflow, options, environ)
-    return from_snapshot.run(
-        options,
-        "whatif",
-        lambda work: _predict(work, lose, label, predict),
-        check=lambda settings, gated: whatif.check_staged(settings, gated, options.cluster, lose, label),
-    )
+    refused = False
+
+    def check(settings: Settings, gated: Gated) -> None:
+        nonlocal refused
+        refused = True
+        whatif.check_staged(settings, gated, options.cluster, lose, label)
+        refused = False
+
+    try:
+        return from_snapshot.run(options, "whatif", lambda work: _predict(work, lose, label, predict), check=check)
+    finally:
+        if refused:  # nothing was published
+            for folder in options.made:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _predict(work: Work, lose: Sequence[Item], label: str, predict: Predict) -> None:
