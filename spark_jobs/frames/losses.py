@@ -53,9 +53,10 @@ def _fenced(facts: DataFrame, quorum: Column) -> DataFrame:
     # A partition whose leader is down goes offline without a quorum too.
     nobody = F.col("leader_down") & elected["known"] & elected["leader"].isNull()
     changed = certain(F.col("affected") & (quorum | nobody))
+    # A leader that is up stays, whatever the ISR is.
     columns = {
-        "leader": F.when(unchanged, F.col("leader")).when(changed, leader),
-        "leader_known": F.when(unchanged, F.col("leader_known")).otherwise(changed & (stays | elected["known"])),
+        "leader": F.when(unchanged, F.col("leader")).when(changed | stays, leader),
+        "leader_known": F.when(unchanged, F.col("leader_known")).otherwise(stays | (changed & elected["known"])),
         "isr": F.when(unchanged, F.col("isr")).when(changed, isr),
     }
     return _with_leading(frame.withColumns(columns)).drop(
@@ -96,7 +97,9 @@ def data() -> dict[str, Column]:
     that lacks records is elected, and deletes them from copies that come back. NULL if unknown.
     """
     survives = F.when(F.exists("listed_isr", lambda id: ~_is_lost(id)), False)
-    at_risk = F.coalesce(_spared(), survives, (F.size(_sure_or_null()) > 0) & F.forall(_sure_or_null(), _is_lost))
+    # A leader has all acknowledged records, so an ISR that could not be read doesn't matter.
+    leads_on = F.when(~_is_lost(F.col("leader")), False)
+    at_risk = F.coalesce(_spared(), survives, leads_on, (F.size(_sure_or_null()) > 0) & F.forall(_sure_or_null(), _is_lost))
     return {"at_risk": at_risk, "deleted": deletable() & F.col("quorum_kept")}
 
 
@@ -106,7 +109,8 @@ def deletable() -> Column:
         F.forall("brokers", lambda b: b["live"].isNotNull()), F.filter("brokers", lambda b: b["live"])["broker"]
     )
     live_sure = F.array_intersect(_sure_or_null(), live)
-    leads_on = F.when(F.exists(F.array_intersect("listed_isr", live), lambda id: ~_is_lost(id)), False)
+    may_lead = F.array_union(F.coalesce("listed_isr", F.array().cast("array<int>")), F.array("leader"))
+    leads_on = F.when(F.exists(F.array_intersect(may_lead, live), lambda id: ~_is_lost(id)), False)
     behind = _any(F.array_except(_online(), _sure_or_null()), F.array_except(live, _sure_or_null()))
     elected = F.col("elects_unclean") & (F.size(live_sure) > 0) & F.forall(live_sure, _is_lost) & behind
     return F.coalesce(_spared(), leads_on, elected)

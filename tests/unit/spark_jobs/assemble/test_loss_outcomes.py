@@ -253,6 +253,15 @@ KNOWN = [
     ),
     lost(
         small(
+            "isr-unread",
+            "topic leader replicas isr min\nled-on 2 3,2,1 3,2,1 2\nled-there 1 3,2,1 3,2,1 2",
+            configs={name: {"unclean.leader.election.enable": "true"} for name in ("led-on", "led-there")},
+            unreadable={f"/topics/{n}/partitions/0/isr": "X" for n in range(2)},
+        ),
+        [1],
+    ),
+    lost(
+        small(
             "leader-unread-and-one-down",
             "topic leader replicas isr min\norders 2 3,2,1 3,2,1 1\nlast 3 3 3 1",
             "1 2 3!",
@@ -337,6 +346,11 @@ def test_a_leader_that_could_not_be_read_may_stay(known):
     assert answers(known["leader-unread"]) == {"orders": ("NONE", None)}
     # Without broker 2 the controllers have no majority: its partition is offline only if it led.
     assert answers(known["leader-unread-and-one-down"])["orders"] == (None, None)
+
+
+def test_data_is_not_at_risk_where_the_leader_survives_though_the_isr_is_unread(known):
+    found = {topic: (row["at_risk"], row["deleted"]) for topic, row in known["isr-unread"].items()}
+    assert found == {"led-on": (False, False), "led-there": (None, None)}
 
 
 def test_data_of_a_partition_that_loses_no_replica_is_not_at_risk_whatever_is_unread(known):
