@@ -21,6 +21,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 LITTLE = 1 << 20
 """Bytes. A disk with less free space counts as full."""
 _FULL_TEXT = re.compile(r"no space left on device|disk quota exceeded|database or disk is full", re.IGNORECASE)
+_FULL_STORE = re.compile(r"XMinioStorageFull|QuotaExceeded|InsufficientStorage|(HTTP status|Status Code:) 507\b")
+"""What MinIO, Ceph and other object stores answer when they are full."""
 _TELLING = re.compile(r"Caused by|Exception|Error\b|ERROR|No space left|Killed|OutOfMemory")
 
 
@@ -35,7 +37,10 @@ def text_of(step: str, error: BaseException, lines: Sequence[str] = ()) -> str:
 
 
 def full_disk(error: BaseException, lines: Iterable[str] = ()) -> str | None:
-    """The cause if a disk is full, found in the error, in the errors that caused it, or in log lines; else None."""
+    """The cause if a disk or an object store is full, else None.
+
+    It is found in the error, in the errors that caused it, or in log lines.
+    """
     met = [
         one for one in _chain(error) if (isinstance(one, OSError) and one.errno in FULL) or _FULL_TEXT.search(str(one))
     ]
@@ -46,6 +51,8 @@ def full_disk(error: BaseException, lines: Iterable[str] = ()) -> str | None:
     if met or any(_FULL_TEXT.search(line) for line in lines):
         places = [Path(place) for place in getattr(error, "places", ())]
         return _no_space(_named(full_places([*places, *_places()])))
+    if any(_FULL_STORE.search(text) for text in (*map(str, _chain(error)), *lines)):
+        return _no_space("the object store (S3), or its quota is used up")
     return None
 
 

@@ -89,6 +89,23 @@ def test_what_a_user_can_fix_and_what_ends_a_step_on_purpose_are_no_crashes():
     assert reported("conclude", ValueError("the run is incomplete"), (ValueError,)) == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Caused by: software.amazon.awssdk.services.s3.model.S3Exception: Storage backend has reached its minimum free drive "
+        "threshold. (Service: S3, Status Code: 507, Request ID: 1)",
+        "OSError: AWS Error UNKNOWN (HTTP status 507) during PutObject operation: Unable to parse ExceptionName",
+        "Caused by: S3Exception: null (Service: S3, Status Code: 403, Request ID: 1) QuotaExceeded",
+    ],
+)
+def test_a_full_object_store_is_named(line):
+    """Seen with a store that answered as MinIO does."""
+    full = "no space left on the object store (S3), or its quota is used up; free some, then run the audit again"
+    assert crash.full_disk(JobFailed("Spark's job failed"), [line]) == full
+    busy = "Caused by: S3Exception: Reduce your request rate. (Service: S3, Status Code: 503, Request ID: 507)"
+    assert crash.full_disk(JobFailed("Spark's job failed"), [busy]) is None
+
+
 def test_the_full_disk_of_a_lake_is_named_although_spark_names_none(tmp_path, monkeypatch):
     lake = str(tmp_path / "lake")
     monkeypatch.setattr(crash, "full_places", lambda places: [str(place) for place in places if str(place) == lake])
