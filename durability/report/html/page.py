@@ -171,7 +171,7 @@ def context(report: Report) -> dict[str, Any]:
         "applications": first(data.applications, APPLICATIONS),
         "brokers": first(data.health.brokers(), BROKERS),
         "metrics": METRICS.values(),
-        "outages": first(report.outages, OUTAGES) | {"steps": STEPS, "file": outages.FILE},
+        "outages": outage_rows(report.outages),
         "failures": failures,
         "timelines": timelines,
         "trends": trends,
@@ -184,6 +184,13 @@ def context(report: Report) -> dict[str, Any]:
         "requirements": dict.fromkeys(key for tier in policy.tiers.values() for key in tier if key != "name"),
         "planned": [name for name, control in CONTROLS.items() if control.planned],
     }
+
+
+def outage_rows(clusters: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The clusters with steps, and `spared`, those where no setting has to be changed."""
+    acts, spared = [c for c in clusters if c["steps"]], [c for c in clusters if not c["steps"]]
+    texts = {"steps": STEPS, "file": outages.FILE, "assess": outages.ASSESS}
+    return {**first(acts, OUTAGES), **texts, "spared": first(spared, OUTAGES)}
 
 
 def accepted(snapshot: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from durability.lake.tables import TOPIC_POSTURE
 from durability.report.data import outages
 from durability.report.data.health import Health
 from durability.report.data.lost_racks import Lost
+from durability.report.html import page
 from durability.report.text.console import summary_text
 from tests.support.html import without_script
 from tests.support.report_cases import NIGHT, finding, health_counters, partition_health, plan, report
@@ -67,10 +68,24 @@ def test_a_lost_rack_that_refuses_nothing_is_to_be_assessed(tmp_path):
     (rack,) = cluster["lost_racks"]
     assert rack == {"rack": "az2", "brokers": [2, 5], "since": "2026-11-18T02:00:00Z", "perhaps_since": None}
     assert cluster["steps"] == [] and "assess how long" in cluster["assess"]
+    section = html.split('id="outages"')[1].split("</section>")[0]
+    assert (
+        "No setting has to be changed in 1 cluster" in section and "eu-payments</strong>: rack az2 is down" in section
+    )
     assert (
         "first counted 2026-11-18 02:00 UTC" in html
         and "kafka-configs" not in html.split('id="outages"')[1].split("</section>")[0]
     )
+
+
+def test_clusters_without_a_setting_to_change_come_after_the_others_in_one_list():
+    """A lost zone takes a rack of every cluster."""
+    racks = [{"rack": "az2", "brokers": [2], "since": None, "perhaps_since": None}]
+    spared = [{"cluster": f"c{n:02}", "lost_racks": racks, "steps": []} for n in range(25)]
+    acts = {"cluster": "late", "lost_racks": racks, "steps": [{"setting": "min.insync.replicas"}]}
+    found = page.outage_rows([*spared, acts])
+    assert found["shown"] == [acts] and found["left"] == 0
+    assert (len(found["spared"]["shown"]), found["spared"]["left"]) == (20, 5)
 
 
 def test_no_command_is_offered_while_no_controller_leads(tmp_path):
