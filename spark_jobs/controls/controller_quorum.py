@@ -1,7 +1,7 @@
 """controller-quorum: does the KRaft quorum have a majority, and does it keep one if a controller or a rack is lost?
 
-It has lost its majority if there is no leader, or if too many voters are missing. Lag alone takes no vote. It can't lose a voter
-if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
+It has lost its majority if there is no leader, or if too many voters are missing. Lag alone takes no vote, but no change is
+committed while a majority lags. The quorum can't lose a voter if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
 broker is. The quorum can't lose a rack if half of the voters or more are in it. This counts in clusters of two racks or more. In
 a cluster of one rack it is advice, and so is an even number of voters. A cluster in ZooKeeper mode has no such quorum.
 
@@ -102,6 +102,10 @@ class _Voters:
         without_rack = certain((F.size(self.racks) >= 2) & (left < needed))
         return (F.size(self.missing) > 0) & ((present - 1 < needed) | without_rack)
 
+    def caught_up(self) -> Column:
+        """The number of voters that are neither missing nor behind. A change is committed once a majority has it."""
+        return F.size(self.present) - F.size(self.lagging)
+
     def lag_unknown(self) -> Column:
         """The voters for which it is unknown whether they ever caught up with the leader."""
         unknown = F.filter(self.all, lambda v: v["caught_up"].isNull() & ~certain(v["leader"]))
@@ -124,9 +128,12 @@ class _Voters:
     def problems(self) -> Column:
         """The categories that apply, worst first. None applies to a quorum that could not be read."""
         missing, short = F.size(self.missing) > 0, self.short()
+        needed = quorum.majority(self.count)
+        there, behind = F.size(self.present) >= needed, self.caught_up() < needed
         found = F.array_compact(
             F.array(
-                F.when(self.no_leader | (F.size(self.present) < quorum.majority(self.count)), "majority-lost"),
+                F.when(self.no_leader | ~there, "majority-lost"),
+                F.when(~self.no_leader & there & (F.size(self.lagging) > 0) & behind, "majority-behind"),
                 F.when((self.count > 0) & (self.count < 3), "too-few-voters"),
                 F.when(F.size(self.blocking()) > 0, "rack-majority"),
                 F.when(short, "no-spare-voter"),
@@ -180,6 +187,7 @@ def _verdict(voters: _Voters, found: Column) -> Column:
         evidence={
             "majority": quorum.majority(voters.count),
             "present": F.size(voters.present),
+            "caught_up": voters.caught_up(),
             "no_leader": voters.no_leader,
             "rack_unknown": F.exists(voters.all, lambda v: v["rack"].isNull()),
             "lag_unknown": lag_unknown,

@@ -397,6 +397,7 @@ class Oracle:
         short = len(present) - max(1, worst) < needed
         return {
             "majority-lost": FAIL if count - len(missing) < needed else PASS,
+            "majority-behind": FAIL if slow and len(present) >= needed > len(present) - len(slow) else PASS,
             "too-few-voters": FAIL if count < 3 else PASS,
             "rack-majority": verdict(blocking),
             "no-spare-voter": FAIL if missing and short else PASS,
