@@ -9,7 +9,7 @@ from typing import Any
 from durability.findings import fragile, quorum, starts
 from durability.findings.reassignments import Plans
 from durability.lake.conditions import of_result
-from durability.lake.tables import BROKERS, CLUSTERS, TOPIC_POSTURE
+from durability.lake.tables import BROKERS, CLUSTERS, TOPIC_POSTURE, VERDICTS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import ClusterFacts, Restored
 from durability.remedies.elr import FEATURE
@@ -33,6 +33,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     restores = _restores(lake, plan)
     at_risk, lag = fragile.read(lake, plan)
     first = starts.read(lake, plan)
+    throttled = _throttled(lake, plan)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
     default_rf: defaultdict[str, list[int | None]] = defaultdict(list)
@@ -75,6 +76,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             unracked=tuple(sorted(unracked[row["cluster"]])),
             fragile=at_risk.get(row["cluster"]),
             lag_shares=lag.get(row["cluster"]),
+            throttled=row["cluster"] in throttled,
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
@@ -96,6 +98,17 @@ def _restores(lake: Any, plan: Plan) -> dict[str, dict[str, Restored]]:
             if (entry["setting"], entry["step"], entry["now_source"]) == ("min.insync.replicas", "restore", "topic"):
                 found[row["cluster"]][row["topic"]] = Restored(entry["value"], entry["source"] == "topic")
     return found
+
+
+def _throttled(lake: Any, plan: Plan) -> set[str]:
+    """The clusters with throttles that are left without a reassignment."""
+    from pyiceberg.expressions import And, EqualTo
+
+    left = And(
+        of_result(plan), EqualTo("control", "reassignment-leftovers"), EqualTo("cause", "configuration:throttle")
+    )
+    rows = lake.scan(VERDICTS, left, columns=("cluster", "outcome")).to_pylist()
+    return {row["cluster"] for row in rows if row["outcome"] in ("FAIL", "EXEMPT")}
 
 
 def _newest(stated: list[str | None]) -> tuple[int, ...] | None:

@@ -94,6 +94,7 @@ class ClusterFacts:
     failed_disks: live brokers with an offline log dir. unracked: brokers without broker.rack.
     fragile: the partitions that a restart of a broker harms; None if unknown.
     lag_shares: the broker that every lagging replica is on or has as its leader; None if there is no single one.
+    throttled: are throttles left without a reassignment?
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
     restores: topics whose min.insync.replicas was lowered in a rack outage that is over.
@@ -115,6 +116,7 @@ class ClusterFacts:
     failed_disks: tuple[int, ...] = ()
     fragile: Fragile | None = None
     lag_shares: int | None = None
+    throttled: bool = False
     unracked: tuple[int, ...] = ()
     gone: Gone | None = None
     planned: frozenset[str] = frozenset()

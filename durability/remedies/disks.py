@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from durability.remedies.cluster import ClusterFacts
+from durability.remedies.cluster import ClusterFacts, Fragile
 from durability.remedies.steps import restart
 
 REPAIR = (
@@ -31,7 +31,6 @@ def only_copies(facts: ClusterFacts, brokers: Sequence[int], provided: bool = Fa
 
     provided: does a provider replace disks, and not its customers?
 
-    >>> from durability.remedies.cluster import Fragile
     >>> of_broker = {3: Fragile(offline=2, first_offline="orders-0")}
     >>> only_copies(ClusterFacts(fragile=Fragile(by_broker=of_broker)), [3])  # doctest: +ELLIPSIS
     "Don't replace the disk of broker 3 with an empty one: nothing else that is up has the copies in sync of 2 partitions..."
@@ -41,14 +40,22 @@ def only_copies(facts: ClusterFacts, brokers: Sequence[int], provided: bool = Fa
     holding = [broker for broker in brokers if broker in of_brokers and of_brokers[broker].offline]
     if not holding:
         return None
-    number, first = max((of_brokers[broker].offline, of_brokers[broker].first_offline) for broker in holding)
     which = (
         f"the disk of broker {holding[0]}"
         if len(holding) == 1
         else f"the disks of brokers {', '.join(map(str, holding))}"
     )
-    what = f"partition {first}" if number == 1 else f"{number:,} partitions (such as {first})"
+    what = " and ".join(dict.fromkeys(_partitions(of_brokers[broker]) for broker in holding))
     empty = "an empty one" if len(holding) == 1 else "empty ones"
     dont = "The cluster's provider must not" if provided else "Don't"
     repair = REPAIR.replace("Repair the disk", "First ask the provider to repair the disk") if provided else REPAIR
     return f"{dont} replace {which} with {empty}: nothing else that is up has the copies in sync of {what}. {repair}"
+
+
+def _partitions(of: Fragile) -> str:
+    """The partitions whose only copies a broker's failed disk has."""
+    return (
+        f"partition {of.first_offline}"
+        if of.offline == 1
+        else f"{of.offline:,} partitions (such as {of.first_offline})"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.causes import WORDED, worded
-from durability.catalogue.listing import listed, named, with_noun
+from durability.catalogue.listing import named, with_noun
 from durability.remedies import disks as disk_copies
 from durability.remedies import elr, gone, lowering, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
@@ -33,8 +33,8 @@ SEE_OBSERVERS = (
     " there, find why it lags: load, disk, network, a leftover throttle"
 )
 ELECTION_MISSING = (
-    "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
-    " started. This lists such partitions:"
+    "Replicas that can lead are up, but no leader is elected. See the logs of the active controller and of these brokers, and"
+    " whether the brokers just started. This lists such partitions:"
 )
 PROVIDER_ELECTS = (
     "Replicas that can lead are up, but no leader is elected. Ask the cluster's provider to elect one: it runs the controllers."
@@ -55,6 +55,10 @@ LAST_KNOWN = (
     " that it lacks are then lost."
 )
 """`PartitionChangeBuilder.canElectLastKnownLeader` (KIP-966)."""
+LED_LAST = (
+    "No replica is in the ISR or ELR of {}. The controller elects the last known leader (LastKnownElr) as soon as that broker is"
+    " up, also with unclean leader election off. Acknowledged records that it lacks are then lost."
+)
 MOVE_CONTROLLER = (
     "With ZooKeeper, delete the node /controller (zookeeper-shell): another broker becomes the controller, and elects a leader"
     " among the replicas in sync. A preferred election helps only if the partition's first replica is in sync."
@@ -90,6 +94,10 @@ COMPLETE = (
 LEAVING = (
     "The replicas that are down leave with a running reassignment. If their broker is gone for good, let the reassignment"
     " complete: it needs no replica that it removes."
+)
+LEFT_THROTTLES = (
+    "Throttles are left in this cluster, and no reassignment needs them. They can be why replicas lag: first delete them, as the"
+    " finding of reassignment-leftovers says."
 )
 DISK = re.compile(rf"broker:(\d+) {WORDED['disk-offline']}")
 LAGS = re.compile(r"broker:(\d+) lagging")
@@ -138,7 +146,8 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     if _provider_moves(facts):
         find = f"Ask the cluster's provider why replicas lag ({causes}). This lists them:"
-    return [Step(UNDER_REPLICATED, (*_common(facts), *_stopped(causes, facts), find))]
+    first = (LEFT_THROTTLES,) if facts.throttled else ()
+    return [Step(UNDER_REPLICATED, (*first, *_common(facts), *_stopped(causes, facts), find))]
 
 
 def _stopped(causes: str, facts: ClusterFacts) -> tuple[str, ...]:
@@ -173,7 +182,8 @@ def _common(facts: ClusterFacts) -> tuple[str, ...]:
         return (first,)
     number, name = only[broker].single, only[broker].first_single
     what = f"partition {name}" if number == 1 else f"{number:,} partitions (such as {name})"
-    harm = "a restart takes it offline" if number == 1 else "a restart takes them offline"
+    takes = "can take" if facts.elr else "takes"  # A replica of the ELR that is up leads next, and loses nothing.
+    harm = f"a restart {takes} {'it' if number == 1 else 'them'} offline"
     loses = "or can lose acknowledged records if unclean leader election is on"
     return first, f"It has the only replica in sync of {what}: {harm}, {loses}."
 
@@ -257,12 +267,16 @@ def _new_disks(of_broker: Mapping[int, int]) -> tuple[str, ...]:
 
     >>> _new_disks({4: 3})[0]
     'Only broker 3 can lead partition 4.'
+    >>> _new_disks({4: 3, 2: 1})[0]
+    'One broker alone can lead each of these: partition 2 (broker 1), partition 4 (broker 3).'
     """
     if not of_broker:
         return ()
     brokers = sorted(set(of_broker.values()))
-    who = with_noun(brokers, "broker") if len(brokers) == 1 else f"one broker each ({listed(brokers)})"
-    return f"Only {who} can lead {named(sorted(of_broker))}.", NEW_DISK
+    if len(brokers) == 1:
+        return f"Only broker {brokers[0]} can lead {named(sorted(of_broker))}.", NEW_DISK
+    each = ", ".join(f"partition {partition} (broker {broker})" for partition, broker in sorted(of_broker.items()))
+    return f"One broker alone can lead each of these: {each}.", NEW_DISK
 
 
 def of_cause(finding: Finding) -> Remedy:
@@ -284,6 +298,10 @@ def health(finding: Finding) -> Remedy:
         if evidence.get("outdated") and facts.led is not False:
             waits = OUTDATED.format(named(evidence["outdated"]))
             back = [Step(about=(waits, *((f"Only then: {MOVE_CONTROLLER}",) if facts.kraft is False else ()))), *back]
+        if evidence.get("overtaken") and evidence["unclean"] is not False and not _provided(facts):
+            back = [Step(about=_overtaken(evidence["overtaken"], evidence["unclean"], facts.led is not False)), *back]
+        if evidence.get("last_known") and facts.elr is not False and not _provided(facts):
+            back = [Step(about=(LED_LAST.format(named(evidence["last_known"])),)), *back]
         if evidence.get("first") and not _provided(facts):
             back = [Step(about=_order(evidence["first"], evidence["unclean"], facts.led is not False)), *back]
         if finding["category"] != "under-min-isr" or facts.led is False:
@@ -388,6 +406,27 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) 
             "Or first set unclean.leader.election.enable=false on the topic: then the brokers may start in any order."
         )
     return tuple(sentences)
+
+
+def _overtaken(partitions: Sequence[int], unclean: bool | None, led: bool) -> tuple[str, ...]:
+    """What an unclean election deletes while the brokers that have all records are down, although other replicas are up.
+
+    unclean, led: as for `_order`.
+
+    >>> _overtaken([0], True, led=False)  # doctest: +NORMALIZE_WHITESPACE
+    ('Unclean leader election is on: a replica of partition 0 that is up and out of sync can become the leader, and the
+    acknowledged records that it lacks are then deleted.',)
+    """
+    on = "Unclean leader election is on:" if unclean else "If unclean leader election is on,"
+    harm = (
+        f"{on} a replica of {named(partitions)} that is up and out of sync can become the leader, and the acknowledged records"
+        " that it lacks are then deleted."
+    )
+    forbid = (
+        "To get all records back, first set unclean.leader.election.enable=false on the topic, and then start the brokers that"
+        " have them."
+    )
+    return (harm, forbid) if led else (harm,)
 
 
 def accept_writes(aims: lowering.Target, topic: str, growing: bool = False, running: bool = False) -> Remedy:

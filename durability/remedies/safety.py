@@ -245,7 +245,12 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
         return _shrinking(target) or RUNNING_FIRST
     if command.topic not in facts.planned:
         why = facts.without.get(command.topic, "none was made")
-        return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
+        todo = NO_PLAN.get(why, "Choose the brokers for the replicas yourself")
+        if why == ROOM and facts.down:
+            todo = todo.replace(
+                "Add disks or brokers first", f"First start {with_noun(facts.down, 'broker')}, or add disks or brokers"
+            )
+        return f"There is no plan for this topic ({why}). {todo}"
     if target["minimum_unknown"]:
         return MINIMUM_UNKNOWN
     pin = pinned(target, facts)

@@ -26,6 +26,11 @@ from durability.remedies.gone import NEW_BROKER
 from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart, restart_controllers
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+IGNORED = (
+    f"Set {MIN_ISR}={{}} in server.properties of every broker and controller, as it is recorded. Restart none for it: with"
+    " eligible leader replicas on, the recorded value counts, and brokers ignore the one in their file"
+)
+"""Seen on 4.3.1."""
 UNCLEAN_OVERRIDE = f"A dynamic {UNCLEAN} on {{}} overrides the cluster-wide value:"
 WITHOUT_RESTART = "This sets it on the topic, without a restart:"
 
@@ -83,16 +88,32 @@ def defaults(finding: Finding) -> Remedy:
     sentences = _in_files(finding, [step.command for step in in_files if isinstance(step.command, Config)])
     if "brokers-disagree" in weak and not waits and not _agree_then(own, finding):
         sentences.append(_same_values(finding, named=bool(sentences)))
+    sentences += _internal(evidence.get("uncreatable") or (), evidence.get("brokers"), facts)
     if waits:
         sentences.append(elr.wait(finding))
     return [*(Step(about=(sentence,)) for sentence in sentences), *(step for step in steps if step not in in_files)]
 
 
+def _internal(uncreatable: Sequence[Mapping[str, Any]], brokers: int | None, facts: ClusterFacts) -> list[str]:
+    """Sentences on Kafka's own topics that can't be created. Their settings are only in files."""
+    if not uncreatable:
+        return []
+    most = max(one["value"] for one in uncreatable)
+    add = f"Add brokers: {most} are required to create {listed([one['topic'] for one in uncreatable])}, the cluster has {brokers}"
+    if providers.refusal(facts.provider, providers.FILES) is not None:
+        return [add]
+    values = ", ".join(f"{one['setting']}={brokers}" for one in uncreatable)
+    return [restart(f"{add}. Or set {values} in server.properties of every broker", ONE_BY_ONE, facts)]
+
+
 def _same_values(finding: Finding, named: bool) -> str:
     """What makes brokers and controllers agree. named: do sentences before it name a restart?"""
     evidence, facts = finding["evidence"], facts_of(finding)
-    dynamic = evidence.get("differing_brokers") or ()
-    if dynamic and not any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections")):
+    dynamic, recorded = evidence.get("differing_brokers") or (), evidence.get("recorded_min_insync_replicas")
+    alone = not any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections"))
+    if alone and recorded is not None and providers.refusal(facts.provider, providers.FILES) is None:
+        return IGNORED.format(recorded)
+    if dynamic and alone:
         who = with_noun(dynamic, "broker")
         return f"Delete the dynamic {MIN_ISR} of {who}, which overrides the value that the others have"
     same = f"Set the same values on all brokers{' and controllers' if _controllers(facts) else ''}"

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from durability.policy.numbers import AT_MOST
 from spark_jobs.frames import base, elr_guard, inherited
-from spark_jobs.frames.columns import certain, let, live_brokers, struct
+from spark_jobs.frames.columns import certain, let, live_brokers, possible, struct
+from spark_jobs.frames.facts import INTERNAL
 
 CONTROL = "broker-defaults"
 
@@ -64,6 +65,7 @@ def _read() -> dict[str, Column]:
         "uncleans": _values("unclean", None),
         "others": _values("min_isr", F.filter(live, lambda b: ~_overrides(b))),
         "recorded": _recorded(),
+        "uncreatable": _uncreatable(),
     }
 
 
@@ -78,6 +80,7 @@ class _Defaults:
         self.too_many_replicas = certain(F.array_max(self.replication_factors) > required.most_replication_factor)
         # A recorded value overrides those in brokers' files.
         in_force = F.when(read["recorded"] & (F.size("recorded_min_isr") == 1), F.element_at("recorded_min_isr", 1))
+        self.in_force = in_force
         self.shown_min_isr = F.coalesce(in_force, F.array_min(self.min_isrs))
         self.low_min_isr = self.shown_min_isr < required.min_isr
 
@@ -109,6 +112,23 @@ class _Defaults:
                 F.when(differ[0] | differ[1] | differ[2], "brokers-disagree"),
             )
         )
+
+
+def _uncreatable() -> Column:
+    """Kafka's own topics that can't be created, as struct<setting, topic, value>: the setting is above the number of brokers.
+
+    ZooKeeper's controller needs so many live brokers; KRaft's also takes others that are registered. A topic that is there needs
+    no setting any more. Of topics that may be hidden it is unknown whether they are there.
+    """
+
+    def found(place: int, setting: str, topic: str) -> Column:
+        value = F.array_max(F.transform(live_brokers(), lambda b: b["internal_rfs"][place]))
+        there = possible(F.array_contains(F.coalesce("internal_there", F.array().cast("array<string>")), topic))
+        known = F.col("topics_known") & F.col("brokers_known") & base.all_topics_shown()
+        row = F.struct(F.lit(setting).alias("setting"), F.lit(topic).alias("topic"), value.alias("value"))
+        return F.when(certain(known & (value > F.size("brokers"))) & ~there, row)
+
+    return F.array_compact(F.array(*(found(n, *pair) for n, pair in enumerate(INTERNAL.items()))))
 
 
 def _unread(required: _Required, live: Column) -> Column:
@@ -171,7 +191,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
 
 def _verdict(required: _Required, read: Column) -> Column:
     found = _Defaults(required, read)
-    problems = found.problems(required)
+    problems = F.concat(found.problems(required), read["uncreatable"]["setting"])
     return base.verdict(
         CONTROL,
         F.when(F.size(problems) > 0, base.FAIL)
@@ -196,9 +216,11 @@ def _verdict(required: _Required, read: Column) -> Column:
             "replication_factors": found.replication_factors,
             **_short(found, required, read),
             "min_insync_replicas": found.min_isrs,
+            "recorded_min_insync_replicas": found.in_force,
             "unclean_leader_elections": found.uncleans,
             **{name: F.when(F.size(name) > 0, F.col(name)) for name in ("unclean_brokers", "unclean_controllers")},
             **_min_isr_evidence(required, read),
+            "uncreatable": F.when(F.size(read["uncreatable"]) > 0, read["uncreatable"]),
             "elr_at_risk": elr_guard.unsafe("elr_cluster_at_risk"),
             "inherited_least": F.col("inherited_least"),
             "inherited_short": F.col("inherited_short"),

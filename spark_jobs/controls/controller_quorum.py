@@ -1,9 +1,10 @@
 """controller-quorum: does the KRaft quorum have a majority, and does it keep one if a controller or a rack is lost?
 
 It has lost its majority if there is no leader, or if too many voters are missing. Lag alone takes no vote, but no change is
-committed while a majority lags. The quorum can't lose a voter if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
-broker is. The quorum can't lose a rack if half of the voters or more are in it. This counts in clusters of two racks or more. In
-a cluster of one rack it is advice, and so is an even number of voters. A cluster in ZooKeeper mode has no such quorum.
+committed while a majority lags. The quorum can't lose a voter if it has fewer than 3. A voter is missing if it never caught up
+with the leader, if it is known to be down, or if its combined broker is. The quorum can't lose a rack if half of the voters or
+more are in it. This counts in clusters of two racks or more. In a cluster of one rack it is advice, and so is an even number of
+voters. A cluster in ZooKeeper mode has no such quorum.
 
 A leader that is no voter has removed itself from the quorum and leads until that is committed (KIP-853), or answers contradict
 each other. Then the voters are not what they will be, so the quorum can't pass.

@@ -27,6 +27,8 @@ OF_OFFLINE = {
     "electable": "electable",
     "only_electable": "only_electable",
     "outdated": "outdated_leader",
+    "overtaken": "overtaken",
+    "last_known": "led_last",
 }
 """Evidence on partitions without a leader, with the columns that have it."""
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
@@ -83,6 +85,8 @@ def measures() -> dict[str, Flagged]:
             electable = found & causes.electable()
             columns["electable"] = base.partition_ids(electable)
             columns["only_electable"] = Flagged(electable, _only_electable)
+            columns["overtaken"] = base.partition_ids(found & causes.overtaken())
+            columns["led_last"] = base.partition_ids(found & causes.led_last())
             columns["outdated_leader"] = base.partition_ids(found & causes.outdated_leader())
     return columns
 
@@ -141,7 +145,7 @@ def _of_category(category: str) -> Column:
     blocking = F.col(f"{name}_blocking")
     return base.verdict(
         CONTROL,
-        F.when(F.size(ids) > 0, base.FAIL),
+        F.when((F.size(ids) > 0) & ~_provided(), base.FAIL),
         category=category,
         severity_of=_severity_of(category, blocking, shrunk),
         cause=F.when(shrunk, missing).otherwise(base.min_isr_cause(worst["min_isr_source"])),
@@ -171,6 +175,11 @@ def _of_category(category: str) -> Column:
     )
 
 
+def _provided() -> Column:
+    """Is the provider responsible for this control, or does the platform hide what it needs? Then categories say nothing."""
+    return base.providers_duty(CONTROL) | base.platform_hides(F.lit(CONTROL), CONTROL)
+
+
 def _severity_of(category: str, blocking: Column, shrunk: Column) -> Column | str:
     """The category whose severity applies. A partition whose leader waits for a dead broker takes no acks=all writes now."""
     if category not in ("at-min-isr", "under-replicated"):
@@ -186,7 +195,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
     none = F.lit(None).cast("string")
     rest = base.verdict(
         CONTROL,
-        base.outcome_of(CONTROL),
+        F.when(_provided(), base.UNKNOWN).otherwise(base.outcome_of(CONTROL)),
         cause="unreadable",
         observed={"category": none, "cause": none},
         evidence={**base.unknown_because(), "contradictions": F.col("health_contradictions")},

@@ -14,13 +14,14 @@ def causes() -> Column:
     A partition without a leader needs a replica of its ISR or ELR (KIP-966). If such a replica is up, an election is missing,
     and other dead brokers don't matter. If the metadata still names a dead leader, live brokers in the ISR aren't the cause. If
     only replicas that are being added are out of sync, they are the cause, because the effective min ISR counts them already.
+    A live replica that is being removed doesn't have to catch up, so its lag is no cause: the reassignment ends without it.
     Observers are out of sync by design, and any live replica out of sync may be one.
     """
     missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
     leaderless = F.col("offline") & F.col("leader").isNull()
     absent = F.filter(missing, lambda b: leaderless | certain(~b["live"]) | ~F.array_contains("live_isr", b["broker"]))
     faults = F.array_compact(F.transform(absent, _fault))
-    lagging = F.col("out_of_sync")["lag_cause"]
+    lagging = F.filter("out_of_sync", lambda b: ~certain(F.array_contains("removing", b["broker"])))["lag_cause"]
     electable = F.exists(
         "brokers",
         lambda b: (
@@ -57,6 +58,22 @@ def only_electable() -> Column:
     """
     up = F.filter("brokers", _can_lead)["broker"]
     return F.when(certain(electable()) & (F.size(up) == 1), F.try_element_at(up, F.lit(1)))
+
+
+def overtaken() -> Column:
+    """Does an unclean election take a replica that is up, while no broker is up that a clean election may take?
+
+    KRaft's controller looks for such partitions at intervals, since 3.9.
+    """
+    others = F.filter("brokers", lambda b: certain(b["live"]) & _fault(b).isNull())
+    return F.col("offline") & ~_may_lead() & certain(F.size(others) > 0)
+
+
+def led_last() -> Column:
+    """Has the partition no replica in its ISR or ELR, so that its last known leader leads as soon as it is up (KIP-966)?"""
+    return F.col("leader").isNull() & certain(
+        (F.size("isr") == 0) & (F.size("elr") == 0) & (F.size("last_known_elr") > 0)
+    )
 
 
 def outdated_leader() -> Column:

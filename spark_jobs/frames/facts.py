@@ -30,6 +30,12 @@ UNCLEAN = "unclean.leader.election.enable"
 FIRST_UNCLEAN_KRAFT = 3009
 """The first release whose KRaft controllers elect unclean leaders by themselves (KAFKA-12670)."""
 DEFAULT_RF = "default.replication.factor"
+INTERNAL = {
+    "offsets.topic.replication.factor": "__consumer_offsets",
+    "transaction.state.log.replication.factor": "__transaction_state",
+    "share.coordinator.state.topic.replication.factor": "__share_group_state",
+}
+"""Kafka's own topics, by the setting with which a broker creates them when they are first needed."""
 AUTO_CREATE = "auto.create.topics.enable"
 LOG_DIRS_THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 BROKER_THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", LOG_DIRS_THROTTLE)
@@ -60,6 +66,8 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
         "min_racks_known": configs.integer(configs.proposed(MIN_RACKS, "1")).isNotNull(),
         "min_racks_source": configs.source(MIN_RACKS),
         "default_rf": configs.integer(configs.applies(DEFAULT_RF, "1")),
+        # Only what is stated counts: a document may leave these out.
+        "internal_rfs": F.array(*(configs.integer(configs.stated(key)) for key in INTERNAL)),
         "auto_create": configs.boolean(configs.applies(AUTO_CREATE, "true")),
         "unclean": configs.boolean(configs.applies(UNCLEAN, configs.unclean_by_release())),
         "unclean_by_default": configs.readable(UNCLEAN) & configs.stated(UNCLEAN).isNull() & ~settings.answered(),

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.frames import target
 from spark_jobs.frames.columns import possible
+from spark_jobs.frames.facts import INTERNAL
 
 
 def default_min_isr(plan: Plan) -> Column:
@@ -41,6 +42,7 @@ def by_cluster(plan: Plan) -> list[Column]:
     `inherited_least`: the smallest value that is too high for a topic that inherits it; NULL if no topic does.
     `inherited_short`: the number of topics for which the policy's default is too high.
     `inherited_first`: the first name of these topics.
+    `internal_there`: which of Kafka's own topics there are.
     """
     # A partition without a leader may return with a single replica in sync.
     offline = possible(F.size("offline_ids") > 0)
@@ -50,4 +52,5 @@ def by_cluster(plan: Plan) -> list[Column]:
         F.min(least).alias("inherited_least"),
         F.count_if(short).alias("inherited_short"),
         F.min(F.when(short, F.col("topic"))).alias("inherited_first"),
+        F.collect_set(F.when(F.col("topic").isin(*INTERNAL.values()), F.col("topic"))).alias("internal_there"),
     ]

@@ -314,8 +314,8 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     - `awaited_dead`: the dead brokers that a reassignment waits for. KRaft completes it only when all replicas that stay are in
       sync (KAFKA-19975). Without a leader nothing is copied: then it waits for the ISR, too.
     - `awaited_failed`: the live brokers that a reassignment waits for and that have an offline log dir.
-    - `lagging`: the live brokers whose replicas lag, where a broker that is down or has a failed disk is the cause (`causes`).
-      NULL if there are none, or if observers can be among them.
+    - `lagging`: the live brokers whose replicas lag and stay, where a broker that is down or has a failed disk is the cause
+      (`causes`). NULL if there are none, or if observers can be among them.
     - `only_electable`: see `causes.only_electable`.
     - `replicas_down`: the dead brokers.
     """
@@ -333,7 +333,8 @@ def of_brokers(judged: DataFrame) -> DataFrame:
         ),
     )
     failed = " disk-offline"
-    behind = F.filter("out_of_sync", lambda b: certain(b["live"]) & certain(b["lag_cause"].endswith(" lagging")))
+    stays = F.filter("out_of_sync", lambda b: ~certain(F.array_contains("removing", b["broker"])))
+    behind = F.filter(stays, lambda b: certain(b["live"]) & certain(b["lag_cause"].endswith(" lagging")))
     explained = F.exists("out_of_sync", lambda b: certain(~b["live"]) | certain(b["lag_cause"].endswith(failed)))
     return judged.withColumns(
         {
