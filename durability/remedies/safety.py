@@ -15,6 +15,7 @@ from durability.remedies import elr, providers
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Command, Config, Elect, Feature, Reassign, Show, Unregister
 from durability.remedies.finding import Finding
+from durability.remedies.gone import NEW_BROKER
 from durability.remedies.plans import HALTED, LIMIT, NOTHING, ROOM, SUFFICE, UNRACKED
 from durability.remedies.steps import NO_CONTROLLER, Remedy
 
@@ -229,6 +230,9 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
         if providers.runs_brokers(finding.get("provider")):
             return f"First let the cluster's provider bring back {names}: the tool rejects a plan with a broker that is down"
         it, one = ("it", "it is") if len(down) == 1 else ("one of them", "they are")
+        if target["reassigning_in_cluster"] and facts.before(2, 4):
+            first = f"First start {names}: before Kafka 2.4 no plan replaces a running reassignment"
+            return f"{first}. If {one} gone for good, {NEW_BROKER}"
         return (
             f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
             f" names {it}"

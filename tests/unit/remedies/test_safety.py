@@ -19,6 +19,7 @@ from durability.remedies.commands import (
     cluster_setting,
     topic_setting,
 )
+from durability.remedies.plans import ROOM
 from durability.remedies.steps import Step, render
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
@@ -214,6 +215,28 @@ def test_a_providers_customer_is_not_asked_to_start_a_broker():
     said = "First let the cluster's provider bring back broker 3: the tool rejects a plan with a broker that is down"
     assert safety.reason(MOVE, down | {"provider": "msk"}) == said
     assert safety.reason(MOVE, down | {"provider": "self"}).startswith("First start broker 3")
+
+
+@pytest.mark.parametrize(
+    ("release", "running", "said"),
+    [
+        (
+            (2, 3),
+            True,
+            "before Kafka 2.4 no plan replaces a running reassignment. If it is gone for good, start a new broker",
+        ),
+        ((2, 3), False, "move these replicas to live brokers"),
+        ((2, 4), True, "move these replicas to live brokers"),
+    ],
+)
+def test_before_2_4_no_plan_replaces_a_running_one(release, running, said):
+    down = finding(replicas_down=[3], reassigning_in_cluster=running)
+    assert said in safety.reason(MOVE, down | {KEY: replace(FACTS, release=release)})
+
+
+def test_brokers_that_are_down_can_get_replicas_where_no_other_has_room():
+    facts = replace(FACTS, planned=frozenset(), without={"t": ROOM}, down=(4,))
+    assert "First start broker 4, or add disks or brokers, replace" in safety.reason(MOVE, finding() | {KEY: facts})
 
 
 @pytest.mark.parametrize(
