@@ -29,7 +29,15 @@ from tests.support.policy import policy, shipped
 from tests.support.tiers import candidates, tier_of
 
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver", "inventory"}
-KNOWN = {facts.MIN_ISR, facts.MIN_RACKS, facts.UNCLEAN, facts.DEFAULT_RF, facts.AUTO_CREATE, "broker.rack"}
+KNOWN = {
+    facts.MIN_ISR,
+    facts.MIN_RACKS,
+    facts.UNCLEAN,
+    facts.DEFAULT_RF,
+    facts.AUTO_CREATE,
+    "broker.rack",
+    *facts.INTERNAL,
+}
 """Settings that facts have columns for."""
 HELPERS = {"__init__", "base", "elr_guard"}
 
