@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from durability.policy.numbers import AT_MOST
 from durability.remedies import effects, providers, safety
-from durability.remedies.change import quorum, refusal, regress, settings, states
+from durability.remedies.change import quorum, refusal, regress, settings, states, surviving
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.model import (
     UNCLEAN,
@@ -32,16 +33,14 @@ UNCLEAN_CONTROLS = ("unclean-leader-election",)
 FEW_RACKS = "few-racks"
 OF_RACKS = ("replica_racks", "min_insync_racks", "acked_racks")
 """Keys of a tier that ask for a number of racks. `target_racks` is 1 without them."""
-RELAXED = (
-    "its new replicas don't let it survive the loss of a rack, because the racks of the live brokers don't suffice: add a rack,"
-    " or give it a tier that asks for fewer"
-)
+RELAXED = "its new replicas don't let it survive the loss of a rack, because "
+"""The beginning of a note; the reason follows."""
 REMAINS = "the steps bring the topic to its target, which doesn't fix this"
 WHY = {
     "unknown-target": "the number of replicas that it needs is unknown",
     "unknown-replicas": "the replicas of a partition are unknown",
     "few-brokers": "it needs more replicas than there are live brokers: add brokers, or give it a tier that asks for fewer",
-    "few-racks": "the racks of the live brokers don't suffice: add a rack, or give it a tier that asks for fewer",
+    FEW_RACKS: surviving.FEW_RACKS,
     "avoided": "only the avoided brokers could take its replicas: avoid fewer brokers, or add one",
     "no-room": "the brokers that could take its replicas have full or failed disks: add or replace disks, or add brokers",
     "too-loaded": "only brokers that have more replicas than most could take its replicas: add a broker",
@@ -99,7 +98,7 @@ class Draft:
     def _of_topic(self, finding: Finding, later: str | None) -> str | None:
         topic = finding["resource"]
         note = self.notes.get(topic)
-        if note == RELAXED and finding["control"] != "rack-loss":
+        if note is not None and note.startswith(RELAXED) and finding["control"] != "rack-loss":
             note = None
         said = dict(self.left_out).get(topic) or note or (self.held or {}).get(topic)
         remains = REMAINS if later is None else f"{REMAINS}. After them: {later}"
@@ -159,8 +158,8 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     held = {name: one.held for name, one in made.items() if one.held is not None}
     left_out |= {left.topic: WHY.get(left.why, left.why) for left in solution.left_out}
     left_out |= {name: unplaced.get(name, held[name]) for name in blocked}
-    left_out |= {name: WHY[FEW_RACKS] for name in relaxed if name not in moves and name not in left_out}
-    notes = {name: RELAXED for name in relaxed if name in moves}
+    left_out |= {name: why for name, why in relaxed.items() if name not in moves and name not in left_out}
+    notes = {name: RELAXED + why for name, why in relaxed.items() if name in moves}
     changed = {name for name, one in made.items() if one.before or one.after or one.others}
     notes |= {name: left_out.pop(name) for name in changed & left_out.keys() if name is not None}
     solution = replace(solution, copysets=_copysets(solution, change.planned))
@@ -234,8 +233,8 @@ def _not_led(inputs: Inputs, targets: Iterable[str]) -> dict[str, tuple[frozense
     return {name: barred[tier] for name, tier in tiers.items() if barred[tier]}
 
 
-def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tuple[Solution, frozenset[str]]:
-    """The moves, and the topics that racks don't let survive the loss of one: these get what else their target asks for."""
+def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tuple[Solution, dict[str, str]]:
+    """The moves, and why no placement of some topics survives the loss of a rack: these get what else their target asks for."""
     problem = Problem(
         brokers=inputs.brokers,
         partitions=[
@@ -261,11 +260,20 @@ def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tup
         left.topic for left in solution.left_out if left.why == FEW_RACKS and targets[left.topic].survives_rack
     )
     if not strict:
-        return solution, strict
+        return solution, {}
     relaxed = {
         name: replace(target, survives_rack=False) if name in strict else target for name, target in targets.items()
     }
-    return solver(replace(problem, targets=relaxed)), strict
+    return solver(replace(problem, targets=relaxed)), {name: _unsurvived(name, problem, inputs) for name in strict}
+
+
+def _unsurvived(name: str, problem: Problem, inputs: Inputs) -> str:
+    """Why no placement of the topic survives the loss of a rack."""
+    target = problem.targets[name]
+    sizes = {max(len(p.replicas or ()), target.replication_factor or 0) for p in problem.partitions if p.topic == name}
+    required = inputs.required.get(inputs.postures[name]["tier"] or "", {})
+    most = required.get(f"replication_factor{AT_MOST}")
+    return surviving.without_placement(target, sizes, problem.brokers, problem.avoid, most)
 
 
 def _moves(solution: Solution, document: Document) -> dict[str, list[Move]]:

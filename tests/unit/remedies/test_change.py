@@ -941,6 +941,32 @@ def test_topics_that_cannot_survive_a_rack_still_move_and_say_so():
     assert fewer.change.steps == () and not fewer.notes and dict(fewer.left_out)["t"].startswith("only the avoided")
 
 
+@pytest.mark.parametrize(
+    "brokers, replicas, most, said",
+    [
+        (
+            "1:a 2:a 3:b 4:b 5:c 6:c",
+            "1,2,3,4,5",
+            None,
+            "with 5 replicas in 3 racks that takes min.insync.replicas=3: raise it",
+        ),
+        ("1:a 2:a 3:b 4:b 5:c 6:c", "1,3,5,6", None, "give each partition 5 replicas and min.insync.replicas=3"),
+        ("1:a 2:a 3:b 4:b 5:c 6:c", "1,3,5,6", 4, "add a rack"),  # the tier allows no more
+        ("1:a 2:a 3:b 4:c", "1,2,3,4", None, "add a rack"),  # no fifth broker
+        ("1:a 2:a 3:b 4:b 5:c!", "1,2,3", None, "add a rack"),  # the only broker of the third rack is down
+        ("1:a 2:a 3:a 4:b 5:b 6:b", "1,2,4,5", None, "add a rack"),
+    ],
+)
+def test_where_no_placement_survives_a_rack_the_minimum_that_would_is_named(brokers, replicas, most, said):
+    doc = document(f"topic replicas min\nt {replicas} 2", brokers=brokers)
+    lost = finding("t", None, control="rack-loss")
+    asked = inputs(doc, {"t": (3, 2)}, more=[lost])
+    asked = replace(asked, required={"t": {"survive": ["rack"], "replication_factor_at_most": most}})
+    made = draft.draft(asked)
+    assert said in dict(made.left_out)["t"], made.left_out
+    assert made.why(lost, None) == dict(made.left_out)["t"]
+
+
 def test_a_minimum_that_a_person_must_decide_stays():
     """Partitions with three replicas enforce 3. With 2, as the target has it, they would enforce fewer."""
     doc = document("topic replicas min\nt 1,2 3\nt 3,2,1 3\nu 1 1", brokers="1 2 3")
