@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -16,6 +17,7 @@ from durability.steps import drill, outage
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 from tests import ROOT
+from tests.support.acked_writer import AckedWriter
 from tests.support.kafka_states import answers, described
 
 MIN = "min.insync.replicas"
@@ -114,6 +116,23 @@ def test_with_elr_replicas_are_added_and_taken_back(kafka, topic, lake, tmp_path
     kafka.restart_rack("az1")
     kafka.wait_until(run.restored, "everything is put back")
     assert run.described(topic).replicas == [1, 4, 2] and not run.throttles() and run.states() == {UNDONE}
+
+
+@pytest.mark.slow
+def test_a_rack_that_is_back_before_its_replacements_are_copied_gets_its_replicas_back(kafka, topic, lake, tmp_path):
+    seed.produce(kafka, topic, ["x" * 100_000] * 60)
+    run = Outage(kafka, lake, tmp_path)
+    run.work = replace(run.work, throttle=1)  # the copies never end
+    kafka.kill_rack("az1")
+    with AckedWriter(kafka.bootstrap, [(topic, 0)]) as application:
+        assert run.change("lower", outage_elr="topic") == {"add-replicas": 1}
+        assert run.partition(topic).adding and run.throttles()
+        kafka.restart_rack("az1")
+        kafka.wait_until(run.restored, "everything is put back")
+        kafka.wait_until(application.accepted_by_all, "acks=all is accepted")
+    assert run.described(topic).replicas == [1, 4, 2] and not run.partition(topic).moving
+    assert not run.throttles() and run.states() == {UNDONE} and run.own(topic)[:1] == [f"{MIN}=2"]
+    assert application.lost() == set()
 
 
 @pytest.mark.slow

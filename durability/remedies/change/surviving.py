@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from durability.remedies.moves.model import Broker, Target
-from durability.report.words import plural
 
 FEW_RACKS = "the racks of the live brokers don't suffice: add a rack, or give it a tier that asks for fewer"
 RAISE = (
@@ -32,13 +31,13 @@ def without_placement(
     racks = [capacity[rack] for rack in sorted(capacity)]
     found = _least(sizes, racks, target.min_isr or 1)
     number = max(sizes)
-    words = {"replicas": plural(number, "replica"), "racks": plural(len(racks), "rack")}
+    words = {"replicas": f"{number} replicas", "racks": f"{len(racks)} racks"}  # it takes three of each, at least
     if found is not None:
         return RAISE.format(**words, least=found)
     for more in range(number + 1, number + 1 + TRIED):
         found = _least((more,), racks, target.min_isr or 1)
         if found is not None and (most is None or more <= most):
-            return MORE.format(**words, more=plural(more, "replica"), least=found)
+            return MORE.format(**words, more=f"{more} replicas", least=found)
     return FEW_RACKS
 
 
