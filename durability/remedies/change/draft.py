@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from durability.policy.numbers import AT_MOST
 from durability.remedies import effects, providers, safety
 from durability.remedies.change import quorum, refusal, regress, settings, states, surviving
 from durability.remedies.change.assemble import assemble
@@ -272,7 +271,7 @@ def _unsurvived(name: str, problem: Problem, inputs: Inputs) -> str:
     target = problem.targets[name]
     sizes = {max(len(p.replicas or ()), target.replication_factor or 0) for p in problem.partitions if p.topic == name}
     required = inputs.required.get(inputs.postures[name]["tier"] or "", {})
-    most = required.get(f"replication_factor{AT_MOST}")
+    most = required.get("replication_factor_at_most")
     return surviving.without_placement(target, sizes, problem.brokers, problem.avoid, most)
 
 
