@@ -55,6 +55,22 @@ def higher(raised: Mapping[str, int | None], least: Mapping[str, int | None]) ->
     ]
 
 
+def without_headroom(further: Iterable[Setting], steps: Iterable[Step], reading: Reading) -> list[str]:
+    """The partitions that no more acks=all writes would reach after the loss of any replica, because of a new value.
+
+    The plan gives each of its partitions more replicas than that. One may have been added since, with fewer.
+    further: settings that raise min.insync.replicas above its value from before the plan.
+    """
+    moved = {(move.topic, move.partition) for step in steps for move in step.moves}
+    to = {setting.topic: int(setting.value or 0) for setting in further}
+    return [
+        f"stale: {named(name)} has {len(now.replicas)} replicas: with min.insync.replicas={to[name.topic]} the loss of any would"
+        " stop acks=all writes. Make a new plan"
+        for name, now in sorted(reading.partitions.items())
+        if name not in moved and len(now.replicas) <= to.get(name.topic, 0)
+    ]
+
+
 def too_few(reading: Reading, least: Mapping[str, int | None], *, caps: bool = False) -> list[str]:
     """The partitions with fewer replicas in sync than min.insync.replicas is to be. least: by topic; None if unknown.
 

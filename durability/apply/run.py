@@ -26,7 +26,7 @@ from durability.apply.watch import Options, Watch
 from durability.errors import Refused, Unreachable
 from durability.plain import plain
 from durability.remedies.change.assemble import WITHOUT_EFFECT
-from durability.remedies.change.model import MIN_ISR, Move, Step
+from durability.remedies.change.model import MIN_ISR, Move, Step, raised_further
 
 __all__ = ["Options", "Outcome", "apply", "restore"]
 
@@ -181,6 +181,8 @@ class _Run:
         lowered = [s for s in step.settings if without_effect or (s.topic, s.name) in later]
         found = obstacles(reading) + min_isr.weakened(lowered, self.plan.steps, reading, self.watch.least)
         found += min_isr.higher(raised, self.watch.least)
+        if raised:
+            found += min_isr.without_headroom(raised_further(step, self.plan.steps), self.plan.steps, reading)
         if found := found + changed(self.plan, [step], self.cluster, self.changes.state()):
             raise Stopped(listed(found))
         wanted = [SettingChange(of_topic(s.topic), s.name, s.value) for s in step.settings]

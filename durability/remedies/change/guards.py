@@ -36,6 +36,7 @@ DELETED = "An override of these topics is gone: another person deleted it. Make 
 HIGHER = "It is above the new value already, here or in the whole cluster. Make a new plan."
 LATER = "A later step is not taken back yet."
 ENFORCED = "Brokers enforce more than the new min.insync.replicas there: replicas were added since. Make a new plan."
+NO_HEADROOM = "The loss of any of its replicas would stop acks=all writes there. Make a new plan."
 LISTED = (
     "The tool would delete these lists of throttled replicas. Delete them if a run that was killed left them, else let their"
     " reassignment end."
@@ -134,6 +135,18 @@ def enough_in_sync(settings: Iterable[Setting]) -> list[str]:
     ]
 
 
+def with_headroom(settings: Iterable[Setting]) -> list[str]:
+    """Each partition of these topics has more replicas than its new min.insync.replicas. One that hasn't is printed.
+
+    It may have been added since the snapshot, with fewer replicas than the others.
+    """
+    return [
+        f"{{ {none_matches(f'{of_partitions(some)}{_at_most(value)}', 'topics')} || ! echo '{NO_HEADROOM}'; }}"
+        for value, topics in _by_value(settings).items()
+        for some in _in_patterns(topics)
+    ]
+
+
 def enforce_no_more(settings: Iterable[Setting]) -> list[str]:
     """No partition of these topics has more replicas than its new min.insync.replicas. One that has is printed.
 
@@ -218,6 +231,10 @@ def not_higher(settings: Iterable[Setting]) -> list[str]:
         for value, topics in _by_value(settings).items()
         for some in _in_patterns(topics)
     ]
+
+
+def _at_most(replicas: int) -> str:
+    return f".*Replicas: ?([0-9]+,){{0,{replicas - 1}}}[0-9]+[[:space:]]"
 
 
 def _above(number: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -186,3 +186,12 @@ class Change:
     steps: tuple[Step, ...]
     planned: Document = field(repr=False)
     harms: tuple[Harm, ...] = ()
+
+
+def raised_further(step: Step, steps: Iterable[Step]) -> list[Setting]:
+    """The settings of a step that set min.insync.replicas, apart from those that restore the value from before the plan."""
+    former: dict[tuple[str | None, str], str | None] = {}
+    for one in steps:
+        for setting in one.settings:
+            former.setdefault((setting.topic, setting.name), setting.was)
+    return [s for s in step.settings if s.name == MIN_ISR and s.value != former.get((s.topic, s.name))]

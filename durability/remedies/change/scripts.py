@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from durability.remedies import plans, safety, throttles
 from durability.remedies.change import guards
 from durability.remedies.change.assemble import UNCAPPED, WITHOUT_EFFECT
-from durability.remedies.change.model import Move, Setting, Step
+from durability.remedies.change.model import Move, Setting, Step, raised_further
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.commands import Cancel, Config, ElectListed, Reassign, Verify, comment, in_words, lines
 
@@ -65,11 +65,15 @@ def script_files(steps: Iterable[Step], facts: ClusterFacts, ids: Mapping[str, s
         for setting in step.settings:
             later[setting.topic or ""].append(setting)
     for step in steps:
-        yield f"{STEPS}/{step.id}.sh", _script(step, [by_id[id] for id in step.after], facts, ids)
+        further = raised_further(step, steps) if step.kind == "raise-min-isr" else []
+        yield f"{STEPS}/{step.id}.sh", _script(step, [by_id[id] for id in step.after], further, facts, ids)
     yield from reversed(undone)
 
 
-def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mapping[str, str]) -> str:
+def _script(
+    step: Step, earlier: Iterable[Step], further: Iterable[Setting], facts: ClusterFacts, ids: Mapping[str, str]
+) -> str:
+    """further: settings that raise min.insync.replicas above its value from before the plan."""
     said = [f"Step {step.id}. {step.why}"]
     if step.after:
         said.append(f"It changes nothing unless these steps are complete: {', '.join(step.after)}.")
@@ -83,6 +87,7 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts, ids: Mappi
     checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
     if step.kind == "raise-min-isr":
         checks.append(guards.not_higher(step.settings))
+        checks.append(guards.with_headroom(further))
     if step.kind == "raise-min-isr" and not safety.caps(facts):
         checks.append(guards.enough_in_sync(step.settings))
     if step.kind == "lower-min-isr" and step.why in WITHOUT_EFFECT:

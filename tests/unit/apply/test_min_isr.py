@@ -7,6 +7,7 @@ import pytest
 from durability.apply import min_isr
 from durability.apply.cluster import Reading, Replicas, TopicPartition
 from durability.apply.plan_files import _caps
+from durability.remedies.change.model import MIN_ISR, Move, Setting, Step, raised_further
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,21 @@ from durability.apply.plan_files import _caps
 def test_a_value_needs_as_many_replicas_in_sync_as_brokers_will_enforce(replicas, isr, value, caps, few):
     reading = Reading("id", frozenset({1}), True, {TopicPartition("t", 0): Replicas(replicas, isr, isr[0])})
     assert min_isr.too_few(reading, {"t": value}, caps=caps) == few
+
+
+@pytest.mark.parametrize(("now", "lowered", "value", "few"), [("1", None, "2", True), ("2", "1", "2", False)])
+def test_a_partition_that_was_added_keeps_its_headroom(now, lowered, value, few):
+    """It isn't among the plan's moves. A value that was there before the plan comes back in any case."""
+    steps = [
+        *([Step("1", "lower-min-isr", "", settings=(Setting("t", MIN_ISR, now, lowered),))] if lowered else []),
+        Step("2", "reassign", "", moves=(Move("t", 0, (1,), (1, 2, 3)), Move("t", 2, (1,), (1, 2)))),
+        Step("3", "raise-min-isr", "", settings=(Setting("t", MIN_ISR, lowered or now, value),)),
+    ]
+    placed = {("t", 0): (1, 2, 3), ("t", 1): (1, 2), ("t", 2): (1, 2), ("u", 0): (1,)}
+    partitions = {TopicPartition(*name): Replicas(on, on, 1) for name, on in placed.items()}
+    further = raised_further(steps[-1], steps)
+    found = min_isr.without_headroom(further, steps, Reading("id", frozenset({1, 2, 3}), True, partitions))
+    assert [text.split(":")[1].split()[0] for text in found] == (["t-1"] if few else [])
 
 
 def test_a_step_raises_no_value_to_a_lower_one():

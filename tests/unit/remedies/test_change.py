@@ -17,7 +17,16 @@ from durability.remedies.change import draft, guards, proof, regress, scripts, s
 from durability.remedies.change.assemble import WITHOUT_EFFECT, assemble
 from durability.remedies.change.brokers import of_rows
 from durability.remedies.change.describe import before, notes
-from durability.remedies.change.model import Limits, Move, Setting, Step, TopicSettings, Wanted, topic_ids
+from durability.remedies.change.model import (
+    Limits,
+    Move,
+    Setting,
+    Step,
+    TopicSettings,
+    Wanted,
+    raised_further,
+    topic_ids,
+)
 from durability.remedies.change.settings import OUT_OF_SYNC, of_target
 from durability.remedies.cluster import KEY, ClusterFacts, Restored
 from durability.remedies.moves.model import Partition, Problem, Target
@@ -798,6 +807,21 @@ def test_guards_of_many_long_names_fit_into_arguments(name):
         *(guards.are_set(settings, facts) + guards.not_set(settings, facts)),
     ]
     assert len(checks) > 50 and max(len(check) for check in checks) < 100_000
+
+
+@pytest.mark.parametrize(("replicas", "enough"), [("1,2,3", True), ("10,2", False), ("1", False), ("1,2,3,4", True)])
+def test_a_script_raises_no_minimum_to_the_replicas_of_a_partition_that_was_added(replicas, enough):
+    [check] = guards.with_headroom([Setting("a.b", MIN_ISR, "1", "2")])
+    shown = "Topic: a.b\tTopicId: x\tReplicationFactor: 2\tConfigs: min.insync.replicas=1\n"
+    shown += f"\tTopic: a.b\tPartition: 3\tLeader: 1\tReplicas: {replicas}\tIsr: {replicas}\n\tTopic: axb\tReplicas: 1\tIsr: 1"
+    done = subprocess.run(["bash", "-c", f"topics=$1; {check}", "_", shown], capture_output=True, text=True)
+    assert (done.returncode == 0) is enough and (guards.NO_HEADROOM in done.stdout) is not enough
+    # What the plan lowered before comes back.
+    lowered = Step(
+        "1", "lower-min-isr", "", settings=(Setting("t", MIN_ISR, "3", "2"), Setting("u", MIN_ISR, None, "1"))
+    )
+    raised = Step("2", "raise-min-isr", "", settings=(Setting("t", MIN_ISR, "2", "3"), Setting("u", MIN_ISR, "1", "2")))
+    assert [s.topic for s in raised_further(raised, [lowered, raised])] == ["u"]
 
 
 def test_a_grep_that_cannot_run_is_no_answer():
