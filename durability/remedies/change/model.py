@@ -188,8 +188,14 @@ class Change:
     harms: tuple[Harm, ...] = ()
 
 
+BACK = "It restores what was there before the plan that is taken back."
+"""Why there is a step of a plan that takes another one back."""
+
+
 def raised_further(step: Step, steps: Iterable[Step]) -> list[Setting]:
-    """The settings of a step that set min.insync.replicas, apart from those that restore the value from before the plan."""
+    """The settings of a step that set min.insync.replicas, apart from those that restore the value from before a plan."""
+    if BACK in step.why:
+        return []
     former: dict[tuple[str | None, str], str | None] = {}
     for one in steps:
         for setting in one.settings:

@@ -11,6 +11,7 @@ from durability.remedies.change import refusal, settings
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.draft import Draft
 from durability.remedies.change.model import (
+    BACK,
     MIN_ISR,
     UNCLEAN,
     Change,
@@ -35,7 +36,6 @@ HARMFUL = (
     " that are out of sync, and let the auditor read min.insync.replicas of the topic and the brokers"
 )
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
-BACK = "It restores what was there before the plan that is taken back."
 RESTORING = ("lower-min-isr", "reassign", "raise-min-isr", "set-config")
 """Kinds of steps for which BACK is the reason."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from durability.apply import min_isr
 from durability.apply.cluster import Reading, Replicas, TopicPartition
 from durability.apply.plan_files import _caps
-from durability.remedies.change.model import MIN_ISR, Move, Setting, Step, raised_further
+from durability.remedies.change.model import BACK, MIN_ISR, Move, Setting, Step, raised_further
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,8 @@ def test_a_partition_that_was_added_keeps_its_headroom(now, lowered, value, few)
     further = raised_further(steps[-1], steps)
     found = min_isr.without_headroom(further, steps, Reading("id", frozenset({1, 2, 3}), True, partitions))
     assert [text.split(":")[1].split()[0] for text in found] == (["t-1"] if few else [])
+    # So does one that a plan takes back.
+    assert raised_further(replace(steps[-1], why=BACK), steps) == []
 
 
 def test_a_step_raises_no_value_to_a_lower_one():
