@@ -27,3 +27,12 @@ def plain_lines(text: str) -> str:
     """
     first, *more = [plain(line) for line in text.replace("\t", 2 * INDENT).split("\n")]
     return "\n".join([first, *(line if line.startswith(INDENT) or not line else INDENT + line for line in more)])
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """The count with its noun in singular or plural.
+
+    >>> plural(1, "topic"), plural(1200, "topic"), plural(0, "is", "are")
+    ('1 topic', '1,200 topics', '0 are')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

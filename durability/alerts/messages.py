@@ -12,10 +12,10 @@ from typing import Any
 from durability.alerts import fleet
 from durability.alerts.model import CLEAR, FLEET, PAGE, UNREADABLE, Alert
 from durability.catalogue.causes import worded
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.plan.plan import to_text
 from durability.report.text.slack import code, escaped
-from durability.report.words import clipped, joined, plural, readable
+from durability.report.words import clipped, joined, readable
 
 SUMMARY = 1_024
 """The longest summary that PagerDuty accepts."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.losing import broken_already, broken_by, unplaced
+from durability.plain import plural
 
 SHOWN = 10
 """The maximum number of ids or names in a sentence. A finding's `partitions` or `observed` lists all of them."""
@@ -176,6 +177,6 @@ FILTERS: dict[str, Callable[..., object]] = {
     f.__name__: f
     for f in (
         *(listed, with_noun, named, lasted, gaps, copies_in_racks, answered, waited_for, cli_differs, wrong_setting),
-        *(task_standbys, spread_task, unread_application, broken_by, broken_already, unplaced),
+        *(plural, task_standbys, spread_task, unread_application, broken_by, broken_already, unplaced),
     )
 }

@@ -21,7 +21,7 @@ from durability.cli import audit, exit_status, inputs, job_log
 from durability.cli.console import Console
 from durability.cli.options import Given
 from durability.errors import Refused, Unreachable
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.plan.lose import LISTED, Item
 from durability.plan.plan import from_text, to_text
 from durability.report import drill as report
@@ -188,7 +188,7 @@ class _Rehearsal:
         from durability.embedded_kafka.cluster import LocalCluster
         from durability.embedded_kafka.ledger import Ledger
         from durability.report.data import drill as data
-        from durability.steps.summary import counted, report_step
+        from durability.steps.summary import report_step
 
         built, step = self.asked.miniature, partial(report_step, reporter=self.console)
         names = [made.name for made in built.stand_ins]
@@ -196,8 +196,8 @@ class _Rehearsal:
             with step("rebuild") as summary:
                 ledger = Ledger(kafka.bootstrap.split(","))
                 self._rebuild(kafka, ledger, names)
-                nodes = counted(len(built.brokers), "broker")
-                summary.text = f"{nodes}, {counted(len(names), 'placement')}, Kafka {built.version}"
+                nodes = plural(len(built.brokers), "broker")
+                summary.text = f"{nodes}, {plural(len(names), 'placement')}, Kafka {built.version}"
             rows, predicted = self._predicted(kafka)
             kept = (predicted["quorum"] or {}).get("kept") is not False
             with step("lose") as summary:

@@ -16,7 +16,7 @@ from durability.embedded_kafka.seed import Topic
 from durability.embedded_kafka.spec import ClusterSpec
 from durability.errors import Refused
 from durability.lake import rows
-from durability.report.words import plural
+from durability.plain import plural
 from durability.topology import Topology, versions
 from durability.topology.diskless import is_diskless
 from durability.topology.observers import by_default, has_observers

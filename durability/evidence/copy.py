@@ -23,8 +23,8 @@ from durability.evidence import verify
 from durability.evidence.refused import code, refusal
 from durability.evidence.verify import MANIFEST, RUN, Run
 from durability.lake import encryption
+from durability.plain import plural
 from durability.policy.model import EvidenceCopy
-from durability.report.words import plural
 
 LARGEST = 5 << 30
 """Bytes of the largest object that S3 takes in one request. Larger files aren't copied."""

@@ -17,10 +17,11 @@ from durability.lake.attempt import FULL
 from durability.lake.conditions import captured_from
 from durability.lake.drill_table import REHEARSAL
 from durability.lake.tables import RUNS, SNAPSHOTS
+from durability.plain import plural
 from durability.plan.plan import NIGHTLY, to_text
 from durability.policy.frameworks import Framework
 from durability.report.html import period as page
-from durability.report.words import joined, plural
+from durability.report.words import joined
 from durability.topology.document import LIVE
 
 FORMAT = "durability-period/1"

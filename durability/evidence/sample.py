@@ -17,9 +17,8 @@ from durability.evidence.sampled_facts import Facts
 from durability.evidence.sampled_words import in_words
 from durability.lake.conditions import captured_within
 from durability.lake.tables import FINDINGS
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.plan.plan import ACCEPTED, NIGHTLY, to_text
-from durability.report.words import plural
 
 FORMAT = "durability-sample/1"
 MOST = 1_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from durability.evidence.sampled_facts import APPLICATION, CLUSTER, IDS, MOVES, TASKS
-from durability.report.words import plural
+from durability.plain import plural
 
 Row = Mapping[str, Any]
 

@@ -9,13 +9,12 @@ from typing import Any
 
 from durability.atomic import unfinished
 from durability.errors import Refused
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.policy.yamlfile import did_you_mean
 from durability.remedies.change.scripts import STEPS
 from durability.remedies.plans import folder
 from durability.report.change import BEFORE_PLAN, EARLIER, FOLDER, PLAN, read, summary
 from durability.report.formats.markdown import block, table
-from durability.report.words import plural
 
 FORMAT = "durability-plan-applied/1"
 APPLIED = "applied+plans"

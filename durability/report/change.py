@@ -12,14 +12,14 @@ from typing import Any
 
 from durability.atomic import unfinished
 from durability.errors import Refused
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.remedies.change import scripts
 from durability.remedies.change.model import Change
 from durability.remedies.change.proof import Proof
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.plans import folder
 from durability.report.html import change as html
-from durability.report.words import plural, readable
+from durability.report.words import readable
 
 FORMAT, BEFORE = "durability-plan-of-change/1", "durability-plan-before/1"
 FOLDER, EARLIER = "plan", "earlier+plans"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from durability.plain import plural
 from durability.report.data.clients import GROUPS, STREAMS
-from durability.report.words import plural
 from durability.streams.judgement import clip
 
 NAMED = 5

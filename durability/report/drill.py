@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.atomic import atomic_files
-from durability.plain import plain
-from durability.report.words import plural
+from durability.plain import plain, plural
 
 if TYPE_CHECKING:
     from durability.report.data.drill import Comparison

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.listing import listed
+from durability.plain import plural
 from durability.report.formats.markdown import block, escaped
-from durability.report.words import plural, readable
+from durability.report.words import readable
 
 ACTS = {
     "add-replicas": "Live brokers take the place of those that are down. No setting changes",

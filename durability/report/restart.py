@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.atomic import atomic_files
-from durability.plain import plain
-from durability.report.words import plural, readable
+from durability.plain import plain, plural
+from durability.report.words import readable
 
 if TYPE_CHECKING:
     from durability.restart.constraints import Partitions

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from durability.atomic import atomic_files
 from durability.lake.conditions import of_result
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.report import clients
 from durability.report.cells import safe
 from durability.report.data import losses
 from durability.report.data.clients import Known, stopped
 from durability.report.data.losses import CLASSES, VIEWS, Counts
 from durability.report.html import whatif as page
-from durability.report.words import plural, readable
+from durability.report.words import readable
 
 if TYPE_CHECKING:
     from durability.plan import Plan

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.causes import DISAGREE
+from durability.plain import plural
 
 OUTCOMES = ("FAIL", "UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE")
 COUNTED_ONLY = ("PASS", "NOT_APPLICABLE")
@@ -58,15 +59,6 @@ def readable(moment: str | None) -> str:
     if not moment:
         return "unknown"
     return f"{moment[:10]} {moment[11:16]} UTC" if moment[10:11] == "T" and moment.endswith("Z") else moment
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """The count with its noun in singular or plural.
-
-    >>> plural(1, "topic"), plural(1200, "topic"), plural(0, "is", "are")
-    ('1 topic', '1,200 topics', '0 are')
-    """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def numbers(summary: Mapping[str, Any]) -> dict[str, int]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from durability.plain import plural
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.alerts.deliver import Channel
@@ -81,7 +82,7 @@ def alert(
     alerts = send(alerts, keyed=True)
     alerts = send(alerts, keyed=False)
     paged = [one for one in alerts if one.state == OPEN]
-    summary.text = counted(len(paged), "open alert")
+    summary.text = plural(len(paged), "open alert")
     if paged and not all(channels[one.team] for one in paged):
         summary.text += "; no Connection to send them to"
     return alerts

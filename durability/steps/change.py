@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.remedies.change.model import Limits
 from durability.steps.change_request import Request
 from durability.steps.judged import Evaluate, Judged, Together, of_snapshot
 from durability.steps.proven import Drafted, Results, planned_results, proven
 from durability.steps.settings import Settings
-from durability.steps.summary import StepReporter, counted, report_step
+from durability.steps.summary import StepReporter, report_step
 from durability.steps.undone import Undone
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def draft_change(
             targets = [finding["id"] for finding in inputs.targeted]
         else:
             draft, targets = _undone(lake, snapshot, base, judged, undone, request.limits), []
-        summary.text = counted(len(draft.change.steps), "step")
+        summary.text = plural(len(draft.change.steps), "step")
     return Drafted(snapshot, judged, draft, targets, started, undone, inputs)
 
 

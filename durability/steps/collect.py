@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from durability.collect.fleet import ClusterRead, ClusterScheduler
 from durability.errors import AuditError, printable
+from durability.plain import plural
 from durability.steps.results import Collected, Failure
 from durability.steps.settings import Settings
 from durability.steps.sources import Source
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -57,7 +58,7 @@ def collect(
         note=summary.problems.append,
     )
     partitions = sum(a.partitions for a in results.attempts)
-    summary.text = f"{counted(len(results.attempts), 'snapshot')}, {counted(partitions, 'partition')}"
+    summary.text = f"{plural(len(results.attempts), 'snapshot')}, {plural(partitions, 'partition')}"
     summary.problems += [f.text for f in results.failures]
     return results
 
@@ -176,7 +177,7 @@ def _clusters(
         # Airflow may have ended the task. Reads in progress end at their own deadlines.
         scheduler.stop()
         pool.shutdown(wait=False)
-    late = f"not read: its group of {counted(len(clusters), 'cluster')} used up its {seconds:,.0f} s"
+    late = f"not read: its group of {plural(len(clusters), 'cluster')} used up its {seconds:,.0f} s"
     results.failures += [Failure(str(cluster.source[0]["name"]), late) for cluster in scheduler.waiting]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from durability.plain import plural
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.plan import Plan
@@ -17,6 +18,6 @@ def cross_check(settings: Settings, plan: Plan, summary: StepSummary) -> Flagged
     from expectations import posture
 
     flagged = posture.flag(settings.open_lake(), plan, settings.out)
-    differences = counted(flagged.disagreements, "difference")
-    summary.text = f"{counted(len(flagged.checked), 'control')} checked again, {differences}"
+    differences = plural(flagged.disagreements, "difference")
+    summary.text = f"{plural(len(flagged.checked), 'control')} checked again, {differences}"
     return flagged

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from durability.plain import plural
 from durability.runtime import prestarted
 from durability.runtime.prestarted import PrestartedSession
 from durability.steps.settings import PULSE, Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -101,7 +102,7 @@ class SparkEvaluation:
             inputs.check(lake, plan)
             raise
         summary.text = (
-            f"{len(plan.judged)} of {counted(len(plan.snapshots), 'cluster')}, {counted(plan.partitions, 'partition')}"
+            f"{len(plan.judged)} of {plural(len(plan.snapshots), 'cluster')}, {plural(plan.partitions, 'partition')}"
         )
 
     def _log(self, line: str) -> None:

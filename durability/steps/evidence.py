@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
+from durability.plain import plural
 from durability.steps.conclude import status_of
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.evidence.keys import SigningKey
@@ -50,7 +51,7 @@ def attest(
         summary.problems.append(f"the report is written, but its evidence could not be: {told}")
         return None
     summary.problems += attested.problems
-    summary.text = f"{counted(attested.files, 'file')} attested, {'signed' if key else 'unsigned'}"
+    summary.text = f"{plural(attested.files, 'file')} attested, {'signed' if key else 'unsigned'}"
     log.info("evidence %s, SHA-256 of its manifest %s", attested.folder, attested.sha256)
     _copy(settings, attested.folder.parent, log, summary)
     return attested.folder
@@ -74,8 +75,8 @@ def _copy(settings: Settings, root: Path, log: Any, summary: StepSummary) -> Non
         return
     summary.problems += copied.problems
     if copied.runs:
-        summary.text += f", {counted(len(copied.runs), 'run')} copied to {target.address}"
-    log.info("%s of evidence put to %s", counted(copied.objects, "object"), target.address)
+        summary.text += f", {plural(len(copied.runs), 'run')} copied to {target.address}"
+    log.info("%s of evidence put to %s", plural(copied.objects, "object"), target.address)
 
 
 def _key(

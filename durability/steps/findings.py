@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from durability.errors import Refused
+from durability.plain import plural
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -39,7 +40,7 @@ def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSumm
             "`evaluate` with everything downstream"
         )
     commit(lake, plan, flagged)
-    summary.text = counted(written, "verdict") + " worded"
+    summary.text = plural(written, "verdict") + " worded"
     return written
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from durability.plain import plural
 from durability.steps.settings import NIGHTLY, Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -91,7 +92,7 @@ def of_snapshot(
         if plan is None:
             plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
             evaluate(lake, plan)
-        summary.text = counted(plan.partitions, "partition")
+        summary.text = plural(plan.partitions, "partition")
     else:
         summary.text = f"as run {plan.run_id} did"
     return replace(results_of(lake, plan), cross_checked=cross_checked)

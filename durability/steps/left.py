@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from durability.errors import AuditError, Refused, Unreachable
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.policy.yamlfile import did_you_mean
 from durability.steps import outage, remediate, sources
 from durability.steps.collect import Connect
 from durability.steps.remediate import Allows, Application
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.apply.recorded import Unfinished
@@ -53,7 +53,7 @@ def restore(settings: Settings, run_id: str, connect: Connect, allows: Allows, s
             crashed[plain(f"{plan.cluster}, plan {plan.plan}: {type(error).__name__}: {error}")] = error
     waiting = tried.intersection(unfinished(lake, claimed=True)) if tried else tried
     ended = {"taken back": len(tried - waiting), "waiting": len(waiting)}
-    summary.text = ", ".join(f"{counted(count, 'application')} {what}" for what, count in ended.items() if count)
+    summary.text = ", ".join(f"{plural(count, 'application')} {what}" for what, count in ended.items() if count)
     if crashed:
         raise ExceptionGroup("; ".join([*crashed, *silent]), list(crashed.values()))
     if silent:
@@ -104,7 +104,7 @@ def give_up(settings: Settings, run_id: str, cluster: str, summary: StepSummary)
         changes = Changes(lake, cluster, plan.purpose, plan.plan, run_id, plan.approval)
         rows = close(changes, plan, "given up: the cluster is gone").rows
         summary.problems.append(
-            plain(f"given up: {counted(len(rows), 'change')} of plan {plan.plan} to cluster {cluster}")
+            plain(f"given up: {plural(len(rows), 'change')} of plan {plan.plan} to cluster {cluster}")
         )
     return len(of_cluster)
 

@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from durability.addresses import is_loopback
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
+from durability.plain import plural
 from durability.policy import load_clusters, load_policy
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.report.text.digest import Digests
@@ -199,7 +200,7 @@ def _summary(outcomes: list[str]) -> str:
     """
     if not outcomes:
         return "no slackwebhook Connection"
-    return outcomes[0] if len(outcomes) == 1 else f"{counted(len(outcomes), 'digest')}: {'; '.join(outcomes)}"
+    return outcomes[0] if len(outcomes) == 1 else f"{plural(len(outcomes), 'digest')}: {'; '.join(outcomes)}"
 
 
 def _crosses_the_network_unencrypted(url: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.plan.plan import to_text
 from durability.policy.yamlfile import did_you_mean
 from durability.steps import drill, whatif
@@ -20,7 +20,7 @@ from durability.steps.collect import Connect
 from durability.steps.outage_known import known_for_changes, known_of, racks_of
 from durability.steps.remediate import Allows, changeable
 from durability.steps.settings import NIGHTLY, Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
@@ -111,7 +111,7 @@ def assess(
         topics.setdefault(decision.act, []).append(decision.topic)
     lowered = sum(decision.act == "lower" for decision in giving_up)
     changes = sum(len(names) for act, names in topics.items() if act != "hold")
-    summary.text = f"{counted(len(entries), 'topic')} under a threshold, {counted(changes, 'topic')} to change"
+    summary.text = f"{plural(len(entries), 'topic')} under a threshold, {plural(changes, 'topic')} to change"
     return {
         "cluster": cluster,
         **vars(ids),
@@ -326,7 +326,7 @@ def change(
         held = ClaimedCluster(cluster, changes)
         outcome: Outcome = outage_run.change(held, changes, entries, known, give_up_elr, work.throttle)
     done = dict(outcome.topics)
-    summary.text = ", ".join(f"{counted(n, 'topic')}: {act}" for act, n in sorted(done.items())) or "nothing changed"
+    summary.text = ", ".join(f"{plural(n, 'topic')}: {act}" for act, n in sorted(done.items())) or "nothing changed"
     summary.problems += _told(outcome.held)
     if outcome.failed:
         raise Refused(f"not everything could be changed. {'. '.join(_told(outcome.failed))}")
@@ -380,7 +380,7 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
                 restored = outage_back.restore(ClaimedCluster(cluster, changes), changes, known, work.throttle)
         throttled = bool(outage_throttle.open_rows(changes))
     waiting = f", {_waiting(restored)}" if restored.waiting else ""
-    summary.text = f"{counted(restored.back, 'topic')} as before{waiting}"
+    summary.text = f"{plural(restored.back, 'topic')} as before{waiting}"
     if throttled and not restored.waiting:
         summary.text += ", a throttle stays until its brokers are up and its topics aren't being moved"
     summary.problems += restored.left + restored.throttles + _told(restored.failed | _stuck(restored.waiting))
@@ -390,7 +390,7 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
 def _waiting(restored: Restored) -> str:
     """How many topics wait, and why the first of them does."""
     topic, why = min(restored.waiting.items())
-    return plain(f"{counted(len(restored.waiting), 'topic')} waiting, such as {topic}: {why}")
+    return plain(f"{plural(len(restored.waiting), 'topic')} waiting, such as {topic}: {why}")
 
 
 def _stuck(waiting: Mapping[str, str]) -> dict[str, str]:
@@ -404,4 +404,4 @@ def _told(problems: Mapping[str, str]) -> list[str]:
     """The first problems of topics, as sentences."""
     shown = [plain(f"topic {topic}: {why}") for topic, why in sorted(problems.items())]
     more = len(shown) - NAMED
-    return shown[:NAMED] + ([f"{counted(more, 'more topic')}"] if more > 0 else [])
+    return shown[:NAMED] + ([f"{plural(more, 'more topic')}"] if more > 0 else [])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
+from durability.plain import plural
 from durability.steps import sources
 from durability.steps.settings import NIGHTLY, SIZES_SINCE, SNAPSHOT_KINDS, Settings
 from durability.steps.sources import Source
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +44,9 @@ def plan(
     since = datetime.now(UTC) - SIZES_SINCE[kind]
     before = [] if documents else lake.snapshots(kind=SNAPSHOT_KINDS[kind], since=since)
     if kind == NIGHTLY:
-        log.info("%s of killed runs removed", counted(lake.discard_orphans(), "staged file"))
-        log.info("%s of old snapshots removed", counted(lake.documents.discard(), "document"))
-    what = str(listed[0]["name"]) if documents else counted(len(listed), "cluster")
+        log.info("%s of killed runs removed", plural(lake.discard_orphans(), "staged file"))
+        log.info("%s of old snapshots removed", plural(lake.documents.discard(), "document"))
+    what = str(listed[0]["name"]) if documents else plural(len(listed), "cluster")
     summary.text = f"{what}, policy {policy.name}"
     if warning := lake.without_tls():
         warnings.append(warning)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from durability.plain import plural
 from durability.steps.results import Failure, Gated
 from durability.steps.settings import PULSE, SNAPSHOT_KINDS, Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 
 def publish(settings: Settings, kind: str, gated: Gated, summary: StepSummary) -> list[dict[str, Any]]:
@@ -24,7 +25,7 @@ def publish(settings: Settings, kind: str, gated: Gated, summary: StepSummary) -
     else:
         failures = [(f.cluster, f.at, f.reason) for f in gated.failures]
         missing = lake.record_failures(failures, SNAPSHOT_KINDS[kind])
-    summary.text = f"{counted(len(rows), 'snapshot')} {'noted' if kind == PULSE else 'committed'}"
+    summary.text = f"{plural(len(rows), 'snapshot')} {'noted' if kind == PULSE else 'committed'}"
     newest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows + missing, key=lambda r: r["captured_at"]):
         newest[row["cluster"]] = row

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
+from durability.plain import plural
 from durability.plan.plan import to_text
 from durability.report import applied, change
 from durability.report.formats.markdown import escaped
@@ -23,7 +24,7 @@ from durability.steps.judged import Evaluate
 from durability.steps.proven import Silent
 from durability.steps.settings import Settings
 from durability.steps.sources import Source
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
@@ -67,7 +68,7 @@ def shown(
     from durability.apply.kafka import connected
 
     content, place = planned_content(settings, planned)
-    summary.text = f"{counted(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
+    summary.text = f"{plural(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
     about, acls = f"plan {content['id']} to Kafka cluster {escaped(content['cluster'])}", _needed(content)
     if not content["proof"]["offered"]:
         return f"Don't apply {about}: it is not offered", applied.page(content, place, acls), []
@@ -270,7 +271,7 @@ def apply(
 
 def counts(outcome: Outcome) -> str:
     """What was done, in a few words."""
-    return f"{counted(len(outcome.done), 'step')} complete" + (f", {len(outcome.left)} left" if outcome.left else "")
+    return f"{plural(len(outcome.done), 'step')} complete" + (f", {len(outcome.left)} left" if outcome.left else "")
 
 
 def restore(application: Application, connect: Connect, allows: Allows) -> list[str]:

@@ -63,12 +63,3 @@ def report_step(step: str, reporter: StepReporter, expected: tuple[type[Exceptio
         for problem in summary.problems:
             reporter.problem(step, plain_lines(problem))
         reporter.done(step, round(time.monotonic() - started, 1), plain(summary.text))
-
-
-def counted(count: int, noun: str) -> str:
-    """The count with its noun, in the plural unless the count is 1.
-
-    >>> counted(1, "cluster"), counted(1200, "partition")
-    ('1 cluster', '1,200 partitions')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from durability.plain import plural
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake.retention import RetentionPlan
@@ -52,14 +53,14 @@ def evidence(settings: Settings, summary: StepSummary) -> list[str]:
         copied = copy.copy(root, policy.evidence, thorough=True)
         summary.problems += copied.problems
         unsafe = partial(copy.unsafe, target=policy.evidence)
-        said.append(f"{counted(len(copied.runs), 'run')} completed at {policy.evidence.address}")
+        said.append(f"{plural(len(copied.runs), 'run')} completed at {policy.evidence.address}")
     term = policy.retention.evidence_folders
     if term is None:
         summary.text = ", ".join([*said, "no folder is removed, because the policy has no term"])
         return []
     removed = remove_old(root, term, policy.retention.evidence_each, datetime.now(UTC), unsafe)
     summary.problems += removed.problems
-    said.append(f"{counted(len(removed.runs), 'folder')} removed")
+    said.append(f"{plural(len(removed.runs), 'folder')} removed")
     if removed.runs:
         said.append(f"up to {removed.runs[-1]}, whose manifest is {removed.last}")
     summary.text = ", ".join(said)

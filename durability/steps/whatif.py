@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
+from durability.plain import plural
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary, counted
+from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -176,5 +177,5 @@ def predict(settings: Settings, prediction: Prediction, submit: Submit, summary:
     files = whatif.write(
         lake, prediction.plan, loss, unread(settings, snapshot), settings.out, clients(settings, snapshot)
     )
-    summary.text = f"{counted(len(loss.brokers), 'broker')}, {counted(len(loss.controllers), 'controller')}"
+    summary.text = f"{plural(len(loss.brokers), 'broker')}, {plural(len(loss.controllers), 'controller')}"
     return files

@@ -99,7 +99,9 @@ def data() -> dict[str, Column]:
     survives = F.when(F.exists("listed_isr", lambda id: ~_is_lost(id)), False)
     # A leader has all acknowledged records, so an ISR that could not be read doesn't matter.
     leads_on = F.when(~_is_lost(F.col("leader")), False)
-    at_risk = F.coalesce(_spared(), survives, leads_on, (F.size(_sure_or_null()) > 0) & F.forall(_sure_or_null(), _is_lost))
+    at_risk = F.coalesce(
+        _spared(), survives, leads_on, (F.size(_sure_or_null()) > 0) & F.forall(_sure_or_null(), _is_lost)
+    )
     return {"at_risk": at_risk, "deleted": deletable() & F.col("quorum_kept")}
 
 

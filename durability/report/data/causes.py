@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from durability.catalogue import CONTROLS
+from durability.plain import plural
 from durability.report.news import change_of
-from durability.report.words import SEVERITIES, is_resolved, plural
+from durability.report.words import SEVERITIES, is_resolved
 
 GROUPED = ("FAIL", "UNKNOWN", "EXEMPT")
 HIGHEST = 1 << 17

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from durability.catalogue import CONTROLS
+from durability.plain import plural
 from durability.report.data.causes import Causes
 from durability.report.news import worsened_total
-from durability.report.words import CHANGES, cause_title, is_resolved, joined, plural
+from durability.report.words import CHANGES, cause_title, is_resolved, joined
 
 WAITING = "waiting"
 """A topic at min ISR, or under-replicated, whose leaders wait for a broker that is down. Only then it is critical."""

@@ -13,8 +13,9 @@ from typing import Any, TextIO
 import pyarrow as pa
 from junitparser import Error, Failure, JUnitXml, Properties, Property, Skipped, TestCase, TestSuite
 
+from durability.plain import plural
 from durability.report.data import results
-from durability.report.words import is_resolved, plural, visible, waived
+from durability.report.words import is_resolved, visible, waived
 
 FILE = "findings.junit.xml"
 CASES = 10_000

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from durability.plain import plural
 from durability.report.data.causes import Cause, Causes
 from durability.report.data.headline import Headline, changes_text, is_first, missed_objectives
 from durability.report.words import (
@@ -19,7 +20,6 @@ from durability.report.words import (
     is_script,
     joined,
     numbers,
-    plural,
     readable,
     visible,
     waived,

@@ -19,11 +19,12 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from durability import __version__
+from durability.plain import plural
 from durability.policy.frameworks import Framework, FrameworkRequirement
 from durability.report.data import results
 from durability.report.data.causes import Cause, Causes
 from durability.report.formats.markdown import block, escaped
-from durability.report.words import cause_title, is_resolved, is_script, plural, visible, waived
+from durability.report.words import cause_title, is_resolved, is_script, visible, waived
 from durability.resources import NAME
 
 FOLDER = "oscal"

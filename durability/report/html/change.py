@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from durability.plain import plural
 from durability.remedies.change.model import Step
 from durability.report.html.page import environment, stylesheet
-from durability.report.words import plural
 
 STEPS, FINDINGS, BROKERS, TOPICS, MOVES = 200, 300, 300, 100, 50
 

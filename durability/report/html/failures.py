@@ -7,10 +7,11 @@ from math import ceil, log1p
 from typing import Any
 
 from durability.lake.tables import VIEWS
+from durability.plain import plural
 from durability.report.data.failure_costs import worst_first
 from durability.report.data.loss_sets import CLASSES, COUNTED
 from durability.report.losses import missing
-from durability.report.words import clipped, plural
+from durability.report.words import clipped
 
 DETAILED, CLUSTERS = 5, 300
 """The most clusters with details, and the most in the table."""

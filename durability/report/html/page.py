@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from durability.catalogue import CONTROLS
+from durability.plain import plural
 from durability.plan.plan import Plan
 from durability.policy.terms import limits_text
 from durability.report.data import outages
@@ -38,7 +39,6 @@ from durability.report.words import (
     clipped_script,
     is_script,
     percent,
-    plural,
     ranges,
     readable,
     visible,

@@ -10,9 +10,10 @@ from typing import Any, BinaryIO
 
 from reportlab.platypus import Flowable, KeepTogether, PageBreak
 
+from durability.plain import plural
 from durability.report.html.page import Report, accepted, cause_rows, cluster_rows, unread_rows, waiver_rows
 from durability.report.pdf.paper import TONES, gap, script, table, text, write
-from durability.report.words import CAVEATS, cause_title, clipped, is_script, numbers, plural, readable
+from durability.report.words import CAVEATS, cause_title, clipped, is_script, numbers, readable
 
 FILE = "report.pdf"
 CAUSES, UNKNOWN, CLUSTERS, WAIVERS = 30, 20, 100, 60

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from durability import resources
-from durability.plain import plain
+from durability.plain import plain, plural
 from durability.report.data.causes import Cause, Causes
 from durability.report.data.headline import changes_text, is_first, missed_objectives, overview
-from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, numbers, plural, readable
+from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, numbers, readable
 
 WIDTH = 110
 """The most characters of a line of prose. Commands and paths are never wrapped."""

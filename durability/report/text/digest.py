@@ -15,12 +15,13 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from durability.plain import plural
 from durability.report.data.causes import Cause, Causes
 from durability.report.data.headline import Headline, StatusCounter, framework_note, is_first, missed_objectives
 from durability.report.data.teams import FOLDER, file_name
 from durability.report.news import WORSENED, change_of, previous
 from durability.report.text.slack import HEADER, SECTION, code, escaped
-from durability.report.words import SEVERITIES, cause_title, is_command, is_resolved, joined, plural, readable
+from durability.report.words import SEVERITIES, cause_title, is_command, is_resolved, joined, readable
 
 LINES, WAIVERS = 5, 5
 """The most causes and waivers that a section names."""

@@ -17,7 +17,7 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from durability.errors import AuditError, Rejected
-from durability.report.words import plural
+from durability.plain import plural
 from durability.within import within
 
 SECTION, HEADER = 3_000, 150

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from durability.catalogue.listing import lasted
+from durability.plain import plural
 from durability.report.data.timeline import Timeline
 from durability.report.data.trends import Days, Trends
-from durability.report.words import plural
 
 Counts = Mapping[str, float]
 """Numbers by kind or severity, worst first."""

@@ -12,10 +12,11 @@ from typing import Any
 from altair.utils.schemapi import debug_mode
 from markupsafe import Markup
 
+from durability.plain import plural
 from durability.report.html.pictures import costs, replicas, tasks, time_chart
 from durability.report.html.pictures.draw import Picture, draw
 from durability.report.html.pictures.over_time import OverTime
-from durability.report.words import clipped, plural
+from durability.report.words import clipped
 
 BELOW = "The table below has the numbers."
 

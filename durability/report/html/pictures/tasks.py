@@ -7,8 +7,9 @@ from typing import Any
 
 import altair as alt
 
+from durability.plain import plural
 from durability.report.html.pictures.style import NAME, names
-from durability.report.words import clipped, plural, visible
+from durability.report.words import clipped, visible
 
 APPLICATIONS, VALUES = 6, 8
 """The most applications with a chart, those that lose most tasks, and the most values of tags in one."""

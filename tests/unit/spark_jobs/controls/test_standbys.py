@@ -278,11 +278,11 @@ def test_what_helps_where_an_application_is_unknown(found: list[dict], group: st
 @pytest.mark.parametrize(
     ("group", "outcome", "standbys", "words"),
     [
-        ("zone-1-none", "FAIL", 0, "1 of 2 stateful tasks have fewer than 1 standby(s): 0_1 has 0"),
+        ("zone-1-none", "FAIL", 0, "1 of 2 stateful tasks have fewer than 1 standby: 0_1 has 0"),
         ("zone-1-own", "FAIL", 0, "0_0 has 0"),
         ("zone-1-lost", "UNKNOWN", 1, "0_0 has no active task, or several"),
         ("zone-1-twice", "UNKNOWN", 1, "0_0 has no active task, or several"),
-        ("both-2-alone", "FAIL", 1, "2 instance(s) are too few for them"),
+        ("both-2-alone", "FAIL", 1, "2 instances are too few for them"),
         ("zone-1-threads", "PASS", 1, None),
         ("zone-1-old", "PASS", 1, None),
         ("zone-1-streams", "PASS", 1, None),
