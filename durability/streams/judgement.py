@@ -31,6 +31,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from durability.plain import plural
 from durability.streams.classic import NO_EVIDENCE, STABLE
 from durability.streams.placement import Kinds, TooMany
 from durability.streams.reader import FORMATS
@@ -250,7 +251,7 @@ class _Spread:
         not_whole, untagged = _not_whole(self.hosts), self._untagged()
         doubts = [not_whole] if not_whole is not None else []
         if self.too_many:
-            doubts.append(f"{len(self.too_many)} task(s) have more possible placements than are searched")
+            doubts.append(f"{plural(len(self.too_many), 'task has', 'tasks have')} more possible placements than are searched")
         if untagged:
             client, tag = untagged[0]
             doubts.append(
