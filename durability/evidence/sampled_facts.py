@@ -17,7 +17,7 @@ from durability.plan.plan import to_text
 PARTITIONS_SHOWN = 5
 """The most partitions per verdict whose facts are shown."""
 SHOWN = 20
-"""The most brokers, settings, clients or tasks per verdict."""
+"""The most brokers, clients or tasks per verdict. All settings of these brokers are shown."""
 REMOVED = "the lake doesn't have this resource's facts, or no longer"
 NO_FACTS = "the verdict is about the waivers file or an inventory, not about a fact of the cluster"
 LEFTOVERS = "reassignment-leftovers"
@@ -153,18 +153,15 @@ class Facts:
         row, brokers = self.clusters.get(cluster), self.brokers[cluster]
         if row is None:
             return None
-        settings = (
-            entry
-            for id, broker in brokers.items()
-            for entry in _named("broker", id, _settings(broker, _reads(verdict)))
-        )
+        shown = [*islice(brokers.items(), SHOWN)]
+        settings = [entry for id, broker in shown for entry in _named("broker", id, _settings(broker, _reads(verdict)))]
         facts = {
             **{name: row[name] for name in CLUSTER},
             "features": dict(row["features"] or ()),
             "controllers": sorted(self.controllers[cluster], key=lambda one: one["controller"])[:SHOWN],
-            "brokers": [{name: broker[name] for name in _BROKER[:5]} for broker in islice(brokers.values(), SHOWN)],
+            "brokers": [{name: broker[name] for name in _BROKER[:5]} for _, broker in shown],
             "more_brokers": max(0, len(brokers) - SHOWN),
-            "settings": list(islice(settings, SHOWN)),
+            "settings": settings,
             "unreadable": (row["unreadable"] or ())[:SHOWN],
         }
         if verdict["control"] == LEFTOVERS:

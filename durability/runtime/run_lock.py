@@ -81,17 +81,24 @@ def _locked(place: catalog.Place, *, shared: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _catalog_lock(place: catalog.Place, *, shared: bool) -> Iterator[None]:
-    """PostgreSQL's advisory lock (manual, "Advisory Locks"). It ends with its connection."""
-    function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
+    """PostgreSQL's advisory lock (manual, "Advisory Locks"). It ends with its connection.
+
+    A server notices a moment later that a connection was closed. So the lock is given back before that.
+    """
+    kind = "_shared" if shared else ""
     with ExitStack() as stack:
         with lease.answering(place):
             connection = stack.enter_context(lease.engine(place).connect())
             # A transaction open for the whole lock would block VACUUM.
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            free = connection.exec_driver_sql(f"SELECT {function}({key(place.warehouse)})").scalar()
+            free = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock{kind}({key(place.warehouse)})").scalar()
         if not free:
             raise _busy(place)
-        yield
+        try:
+            yield
+        finally:
+            with suppress(Unreachable), lease.answering(place):
+                connection.exec_driver_sql(f"SELECT pg_advisory_unlock{kind}({key(place.warehouse)})")
 
 
 def _refuse(place: catalog.Place, read: Callable[[], lease.Lease | None]) -> None:

@@ -251,7 +251,9 @@ class _Spread:
         not_whole, untagged = _not_whole(self.hosts), self._untagged()
         doubts = [not_whole] if not_whole is not None else []
         if self.too_many:
-            doubts.append(f"{plural(len(self.too_many), 'task has', 'tasks have')} more possible placements than are searched")
+            doubts.append(
+                f"{plural(len(self.too_many), 'task has', 'tasks have')} more possible placements than are searched"
+            )
         if untagged:
             client, tag = untagged[0]
             doubts.append(
