@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from durability.remedies.moves.model import Broker, Target
+from durability.remedies.moves.rules import completes, rule_of
 
 FEW_RACKS = "the racks of the live brokers don't suffice: add a rack, or give it a tier that asks for fewer"
 RAISE = (
@@ -29,30 +31,37 @@ def without_placement(
     """
     capacity = Counter(b.rack for b in brokers if b.live and b.room and b.rack is not None and b.id not in avoid)
     racks = [capacity[rack] for rack in sorted(capacity)]
-    found = _least(sizes, racks, target.min_isr or 1)
+    found = _least(target, sizes, racks)
     number = max(sizes)
     words = {"replicas": f"{number} replicas", "racks": f"{len(racks)} racks"}  # it takes three of each, at least
     if found is not None:
         return RAISE.format(**words, least=found)
     for more in range(number + 1, number + 1 + TRIED):
-        found = _least((more,), racks, target.min_isr or 1)
+        found = _least(target, (more,), racks)
         if found is not None and (most is None or more <= most):
             return MORE.format(**words, more=f"{more} replicas", least=found)
     return FEW_RACKS
 
 
-def _least(sizes: Iterable[int], racks: Sequence[int], least: int) -> int | None:
-    """The lowest min.insync.replicas, `least` or higher, with which an even spread survives the loss of any rack.
+def _least(target: Target, sizes: Collection[int], racks: Sequence[int]) -> int | None:
+    """The lowest min.insync.replicas, that of the target or higher, with which racks of so many brokers suffice; None for none.
 
-    >>> _least((3,), [2, 2, 2], 2), _least((5,), [2, 2, 2], 2), _least((4,), [2, 2, 2], 2), _least((5,), [3, 3, 1], 2)
-    (2, 3, None, 3)
-    >>> _least((3, 5), [2, 2, 2], 2), _least((4,), [4, 4], 2)
-    (None, None)
+    sizes: the numbers of replicas that partitions get.
+
+    >>> target = Target(3, survives_rack=True, min_isr=2)
+    >>> [_least(target, sizes, [2, 2, 2]) for sizes in ((3,), (5,), (4,), (3, 5))], _least(target, (5,), [3, 3, 1])
+    ([2, 3, None, None], 3)
+    >>> _least(target, (4,), [4, 4]), _least(replace(target, acked=(2, 2)), (5,), [2, 2, 2])
+    (None, 3)
     """
-    lowest, highest = least, max(sizes := list(sizes))
-    for size in sizes:
-        if size > sum(racks):
-            return None
-        fullest = next(n for n in range(1, size + 1) if sum(min(n, brokers) for brokers in racks) >= size)
-        lowest, highest = max(lowest, fullest + 1), min(highest, size - fullest)
-    return lowest if lowest <= highest else None
+    tried = range(target.min_isr or 1, max(sizes) + 1)
+    return next((least for least in tried if all(_suffice(target, size, racks, least) for size in sizes)), None)
+
+
+def _suffice(target: Target, size: int, racks: Sequence[int], least: int) -> bool:
+    """Can so many replicas be placed as the target asks, with this min.insync.replicas?"""
+    # What acks=all guarantees rises with it.
+    acked = None if target.acked is None else (target.acked[0], max(target.acked[1], least))
+    asked = replace(target, replication_factor=size, at_most=None, min_isr=least, acked=acked)
+    none = [0] * (len(racks) + 1)
+    return completes(rule_of(asked, len(racks)), none, [*racks, 0], size)
