@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from durability.cli import from_snapshot
 from durability.cli.from_snapshot import Work
 from durability.cli.options import Options
+from durability.errors import AuditError
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -47,20 +48,20 @@ def run(
 
         airflow_home.require()
         predict = partial(_in_airflow, options, environ)
-    refused = False
+    unused: list[Path] = []
 
     def check(settings: Settings, gated: Gated) -> None:
-        nonlocal refused
-        refused = True
-        whatif.check_staged(settings, gated, options.cluster, lose, label)
-        refused = False
+        try:
+            whatif.check_staged(settings, gated, options.cluster, lose, label)
+        except AuditError:
+            unused.extend(options.made)  # Nothing was published.
+            raise
 
     try:
         return from_snapshot.run(options, "whatif", lambda work: _predict(work, lose, label, predict), check=check)
     finally:
-        if refused:  # nothing was published
-            for folder in options.made:
-                shutil.rmtree(folder, ignore_errors=True)
+        for folder in unused:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _predict(work: Work, lose: Sequence[Item], label: str, predict: Predict) -> None:
