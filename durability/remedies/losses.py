@@ -12,7 +12,7 @@ from typing import Any
 
 from durability.catalogue.causes import worded
 from durability.catalogue.listing import listed
-from durability.remedies import elr, racks, replicas, target
+from durability.remedies import elections, elr, racks, replicas, target
 from durability.remedies.cluster import facts_of
 from durability.remedies.finding import Finding
 from durability.remedies.steps import AGAIN, Remedy, advice
@@ -72,7 +72,7 @@ def _of_replicas(finding: Finding, cause: str | None, why: str) -> Remedy:
     if of_rack and evidence["racks"] == 1:
         return advice(THIRD_RACK)
     if facts.led is False:
-        return advice(replicas.CONTROLLERS_FIRST)
+        return advice(elections.CONTROLLERS_FIRST)
     few = advice(TWO_RACKS) if of_rack and evidence.get("few_racks") else []
     back = replicas.bring_back(missing, facts, evidence["leaving"]) if missing else []
     if target.differs(aims):
@@ -83,7 +83,7 @@ def _of_replicas(finding: Finding, cause: str | None, why: str) -> Remedy:
 def _majority_first(evidence: Evidence) -> str:
     missing = evidence["voters_missing"]
     which = f" (missing: {listed(missing)})" if missing else ""
-    return f"{replicas.CONTROLLERS_FIRST}{which}"
+    return f"{elections.CONTROLLERS_FIRST}{which}"
 
 
 def _controllers(finding: Finding) -> Remedy:

@@ -63,6 +63,11 @@ def runs_brokers(provider: str | None) -> bool:
     return provider not in OWN_BROKERS and refusal(provider, FILES) is not None
 
 
+def moves_replicas(provider: str | None) -> bool:
+    """Does only the provider move replicas, elect leaders and see its controllers' logs?"""
+    return runs_brokers(provider) and refusal(provider, REASSIGN) is not None
+
+
 def against(command: Command, provider: str | None) -> str | None:
     """Why the provider refuses the command; None if it isn't known to."""
     if isinstance(command, Reassign | Unregister | Elect | ElectListed) or command == RUNNING:

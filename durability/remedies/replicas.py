@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.causes import WORDED, worded
-from durability.catalogue.listing import named, with_noun
+from durability.catalogue.listing import with_noun
 from durability.remedies import disks as disk_copies
-from durability.remedies import elr, gone, lowering, providers, target
+from durability.remedies import elections, elr, gone, lowering, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
+from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, Step, advice, restart
 
@@ -32,45 +32,6 @@ SEE_OBSERVERS = (
     "Compare the ISR with confluent.placement.constraints. Observers are out of the ISR by design. If another replica is missing"
     " there, find why it lags: load, disk, network, a leftover throttle"
 )
-ELECTION_MISSING = (
-    "Replicas that can lead are up, but no leader is elected. See the logs of the active controller and of these brokers, and"
-    " whether the brokers just started. This lists such partitions:"
-)
-PROVIDER_ELECTS = (
-    "Replicas that can lead are up, but no leader is elected. Ask the cluster's provider to elect one: it runs the controllers."
-    " This lists such partitions:"
-)
-NEW_DISK = (
-    "Since Kafka 3.7, KRaft doesn't elect a replica by itself if its broker started with an empty disk. If that is so, stop the"
-    " broker, and don't start it so again: bring back its old disk. If that is lost, elect another replica that is up"
-    " (kafka-leader-election, unclean) while the broker is down. While it runs, every election takes the empty replica, and the"
-    " others delete their records."
-)
-"""Seen on 4.3.1: a preferred election, an unclean one, or another start makes the empty replica lead, and 50 records of two
-others were gone. With the broker down, an unclean election took one of the others, and the empty replica followed it."""
-ASKS = "This asks the controller to elect a leader that has all acknowledged records:"
-ONLY_IN_SYNC = "Only a replica of the ISR, or of the ELR if the ISR is empty, can be elected without losing records."
-LAST_KNOWN = (
-    "If both are empty, the controller elects the last known leader (LastKnownElr) as soon as that broker is unfenced. Records"
-    " that it lacks are then lost."
-)
-"""`PartitionChangeBuilder.canElectLastKnownLeader` (KIP-966)."""
-LED_LAST = (
-    "No replica is in the ISR or ELR of {}. The controller elects the last known leader (LastKnownElr) as soon as that broker is"
-    " up, also with unclean leader election off. Acknowledged records that it lacks are then lost."
-)
-MOVE_CONTROLLER = (
-    "With ZooKeeper, delete the node /controller (zookeeper-shell): another broker becomes the controller, and elects a leader"
-    " among the replicas in sync. A preferred election helps only if the partition's first replica is in sync."
-)
-DELETED = (
-    "First see whether the topic is being deleted (zookeeper-shell: ls /admin/delete_topics): its partitions then have no leader."
-    " Its deletion ends when all its brokers are up."
-)
-OUTDATED = (
-    "For {}, the metadata still names a leader that is down, although a replica in sync is up. When the broker's session ends,"
-    " the controller elects that replica. If it doesn't, see the active controller's log."
-)
 WITHOUT_LEADER = (
     "A partition without a leader comes back without the records that only that broker had: by an unclean election of another"
     " replica that is up (kafka-leader-election). If there is none, first reassign the partition to two live brokers or more,"
@@ -86,7 +47,6 @@ WITHOUT_LEADER_IN_ZOOKEEPER = (
 RUNS = "If the process of a broker runs, or ends again, see in its log why."
 """A broker that the controller fenced doesn't come back by a start, nor one whose disk is full."""
 THEN_NONE = "Then this lists no partition, unless replicas lag on live brokers:"
-CONTROLLERS_FIRST = "First restore the controller quorum: without it no leader is elected and no replica is moved"
 COMPLETE = (
     "Let the reassignment complete. If its new replicas don't catch up, find why: load, disk, network, a throttle that is too"
     " low. This lists it:"
@@ -102,8 +62,6 @@ LEFT_THROTTLES = (
 DISK = re.compile(rf"broker:(\d+) {WORDED['disk-offline']}")
 LAGS = re.compile(r"broker:(\d+) lagging")
 BROKER, RACK = re.compile(r"broker:(\d+) down"), re.compile(r"rack:(.+) down")
-SHOWN = 10
-"""The most partitions with a command."""
 
 NO_HEADROOM_WANTED = (
     "Nothing to fix while the topic's tier requires no headroom. To keep writes possible without one of its brokers, give the"
@@ -118,12 +76,25 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
     """
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
-    if (down or disks) and _provided(facts):
+    if (down or disks) and providers.runs_brokers(facts.provider):
         return _let_provider(each, facts)
     if facts.led is False and (down or not disks):
-        return advice(f"{CONTROLLERS_FIRST}. Then {_start(each)}" if down else f"{CONTROLLERS_FIRST} ({causes})")
+        return advice(
+            f"{elections.CONTROLLERS_FIRST}. Then {_start(each)}"
+            if down
+            else f"{elections.CONTROLLERS_FIRST} ({causes})"
+        )
     if causes == NO_LEADER:
-        return [Step(UNAVAILABLE, (PROVIDER_ELECTS if _provider_moves(facts) else ELECTION_MISSING,))]
+        return [
+            Step(
+                UNAVAILABLE,
+                (
+                    elections.PROVIDER_ELECTS
+                    if providers.moves_replicas(facts.provider)
+                    else elections.ELECTION_MISSING,
+                ),
+            )
+        ]
     if down:
         start, failed = _start(each), DISK.findall(causes)
         kept = disk_copies.only_copies(facts, [int(broker) for broker in failed])
@@ -144,7 +115,7 @@ def bring_back(causes: str, facts: ClusterFacts, leaving: bool = False, offline:
         # kafka-topics takes no partition for under-replicated that misses only replicas being added.
         return [Step(UNDER_REPLICATED if facts.before(2, 6) else RUNNING, (COMPLETE,))]
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
-    if _provider_moves(facts):
+    if providers.moves_replicas(facts.provider):
         find = f"Ask the cluster's provider why replicas lag ({causes}). This lists them:"
     first = (LEFT_THROTTLES,) if facts.throttled else ()
     return [Step(UNDER_REPLICATED, (*first, *_common(facts), *_stopped(causes, facts), find))]
@@ -159,7 +130,7 @@ def _stopped(causes: str, facts: ClusterFacts) -> tuple[str, ...]:
     ()
     """
     alone = LAGS.fullmatch(causes)
-    if alone is None or facts.lag_shares is not None or _provided(facts):
+    if alone is None or facts.lag_shares is not None or providers.runs_brokers(facts.provider):
         return ()
     broker = int(alone[1])
     change = f"See in the log of broker {broker} whether its fetchers stopped"
@@ -174,7 +145,7 @@ def _common(facts: ClusterFacts) -> tuple[str, ...]:
     if facts.lag_shares is None:
         return ()
     broker = facts.lag_shares
-    if _provided(facts):
+    if providers.runs_brokers(facts.provider):
         return (f"Every lagging replica of the cluster is on broker {broker} or has it as leader.",)
     first = f"First examine broker {broker}: every lagging replica of the cluster is on it or has it as leader."
     only = (facts.fragile.by_broker if facts.fragile else None) or {}
@@ -237,48 +208,6 @@ def _gone_for_good(facts: ClusterFacts, offline: bool) -> str:
     )
 
 
-def elect(topic: str, electable: Sequence[int], facts: ClusterFacts, only: Sequence[Mapping[str, int]] = ()) -> Remedy:
-    """The remedy for partitions without a leader although their replicas are up.
-
-    electable: those of which a replica of the ISR, or of the ELR if the ISR is empty, is up. KRaft's preferred election takes the
-    first such replica, so no record is lost. ZooKeeper's controller takes no other than the partition's first replica.
-    only: those of electable of which just one such replica is up, each with its `partition` and `broker`.
-    """
-    if facts.led is False:
-        return advice(CONTROLLERS_FIRST)
-    if _provider_moves(facts):
-        return [Step(UNAVAILABLE, (PROVIDER_ELECTS,))]
-    look = Step(UNAVAILABLE, (ELECTION_MISSING,))
-    if not electable:
-        return [
-            look,
-            Step(about=(ONLY_IN_SYNC, *(() if facts.elr is False or facts.kraft is False else (LAST_KNOWN, NEW_DISK)))),
-        ]
-    if facts.kraft is False:
-        return [look, Step(about=(DELETED, MOVE_CONTROLLER))]
-    # Older brokers don't tell the controller which log dir a replica is in, so one with an empty disk leads at once.
-    of_broker = {} if facts.before(3, 7) else {each["partition"]: each["broker"] for each in only}
-    asks = Step(about=(*_new_disks(of_broker), ASKS))
-    return [look, asks, *(Step(Elect(topic, n, of_broker.get(n)), alone=True) for n in electable[:SHOWN])]
-
-
-def _new_disks(of_broker: Mapping[int, int]) -> tuple[str, ...]:
-    """What else explains that a replica isn't elected, and how an election then harms. of_broker: the one to elect, by partition.
-
-    >>> _new_disks({4: 3})[0]
-    'Only broker 3 can lead partition 4.'
-    >>> _new_disks({4: 3, 2: 1})[0]
-    'One broker alone can lead each of these: partition 2 (broker 1), partition 4 (broker 3).'
-    """
-    if not of_broker:
-        return ()
-    brokers = sorted(set(of_broker.values()))
-    if len(brokers) == 1:
-        return f"Only broker {brokers[0]} can lead {named(sorted(of_broker))}.", NEW_DISK
-    each = ", ".join(f"partition {partition} (broker {broker})" for partition, broker in sorted(of_broker.items()))
-    return f"One broker alone can lead each of these: {each}.", NEW_DISK
-
-
 def of_cause(finding: Finding) -> Remedy:
     """The remedy for a short ISR, by the finding's cause."""
     return bring_back(finding["cause"], facts_of(finding))
@@ -288,22 +217,14 @@ def health(finding: Finding) -> Remedy:
     """The remedy for partition-health: bring replicas back, or change the configuration if every replica is in sync."""
     evidence, facts = finding["evidence"], facts_of(finding)
     if finding["cause"] == NO_LEADER:
-        return elect(finding["resource"], evidence["electable"], facts, evidence.get("only_electable") or ())
+        return elections.elect(finding["resource"], evidence["electable"], facts, evidence.get("only_electable") or ())
     if evidence["shrunk"]:
         back = bring_back(finding["cause"], facts, evidence["leaving"], finding["category"] == "offline")
         if evidence.get("electable"):
             # Others are missing their brokers. These are missing an election.
             only = evidence.get("only_electable") or ()
-            back = [*elect(finding["resource"], evidence["electable"], facts, only), *back]
-        if evidence.get("outdated") and facts.led is not False:
-            waits = OUTDATED.format(named(evidence["outdated"]))
-            back = [Step(about=(waits, *((f"Only then: {MOVE_CONTROLLER}",) if facts.kraft is False else ()))), *back]
-        if evidence.get("overtaken") and evidence["unclean"] is not False and not _provided(facts):
-            back = [Step(about=_overtaken(evidence["overtaken"], evidence["unclean"], facts.led is not False)), *back]
-        if evidence.get("last_known") and facts.elr is not False and not _provided(facts):
-            back = [Step(about=(LED_LAST.format(named(evidence["last_known"])),)), *back]
-        if evidence.get("first") and not _provided(facts):
-            back = [Step(about=_order(evidence["first"], evidence["unclean"], facts.led is not False)), *back]
+            back = [*elections.elect(finding["resource"], evidence["electable"], facts, only), *back]
+        back = [*elections.expected(evidence, facts), *back]
         if finding["category"] != "under-min-isr" or facts.led is False:
             return elr.before(back, finding) if evidence["target"]["elr_at_risk"] else back
         if evidence.get("lagging"):
@@ -328,8 +249,8 @@ def health(finding: Finding) -> Remedy:
 def _lag_too(brokers: Sequence[int], facts: ClusterFacts) -> str:
     """What else brings writes back: live brokers, whose replicas lag while others are down."""
     who, up = with_noun(brokers, "broker"), "is" if len(brokers) == 1 else "are"
-    find = "Ask the cluster's provider why" if _provider_moves(facts) else "Find why"
-    more = "" if _provider_moves(facts) else ": load, disk, network, a leftover throttle"
+    find = "Ask the cluster's provider why" if providers.moves_replicas(facts.provider) else "Find why"
+    more = "" if providers.moves_replicas(facts.provider) else ": load, disk, network, a leftover throttle"
     return (
         f"Replicas on {who}, which {up} up, lag too. {find}{more}. acks=all writes are accepted again as soon as enough replicas"
         " are in sync, wherever they are."
@@ -357,76 +278,6 @@ def _minimum_first(finding: Finding) -> Remedy:
     accept = accept_writes(aims, finding["resource"], running=running)
     # New replicas end the rejections without a lower minimum.
     return [*back, *accept] if running and accept else [*(accept or target.remedy(finding)), *back]
-
-
-def _provided(facts: ClusterFacts) -> bool:
-    """Whether a provider, and not its customers, starts the brokers."""
-    return providers.runs_brokers(facts.provider)
-
-
-def _provider_moves(facts: ClusterFacts) -> bool:
-    """Whether only the provider moves replicas, elects leaders and sees its controllers' logs."""
-    return _provided(facts) and providers.refusal(facts.provider, providers.REASSIGN) is not None
-
-
-def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None, led: bool) -> tuple[str, ...]:
-    """Which brokers start before others, and what happens if they don't. With unclean leader election off, any order is safe.
-
-    first: `brokers` that have all acknowledged records, and the offline `partitions` whose other replicas may lack some.
-    unclean: do controllers elect unclean leaders? None: unknown. led: may a controller lead, so that a setting can be changed?
-
-    >>> _order([{"brokers": [3], "partitions": [0, 4]}], True, led=False)  # doctest: +NORMALIZE_WHITESPACE
-    ('Start broker 3 before the other replicas of partitions 0, 4: these may lack acknowledged records.',
-     'Unclean leader election is on: if another replica starts first, it leads, and the records that it lacks are deleted.')
-    >>> _order([{"brokers": [2, 3], "partitions": [1]}], False, led=True)  # doctest: +NORMALIZE_WHITESPACE
-    ('Until one of brokers 2, 3 is up, partition 1 stays offline: the other replicas may lack acknowledged records.',
-     'No unclean leader is elected here, so the brokers may start in any order: no other replica leads before.')
-    """
-    sentences = []
-    for found in first:
-        brokers, partitions = found["brokers"], named(found["partitions"])
-        who = with_noun(brokers, "broker")
-        if unclean is False:
-            until = who if len(brokers) == 1 else f"one of {who}"
-            stay = "stays" if len(found["partitions"]) == 1 else "stay"
-            sentences.append(
-                f"Until {until} is up, {partitions} {stay} offline: the other replicas may lack acknowledged records."
-            )
-        else:
-            sentences.append(
-                f"Start {who} before the other replicas of {partitions}: these may lack acknowledged records."
-            )
-    if unclean is False:
-        off = "No unclean leader is elected here, so the brokers may start in any order: no other replica leads before."
-        return (*sentences, off)
-    on = "Unclean leader election is on: if" if unclean else "If unclean leader election is on and"
-    sentences.append(f"{on} another replica starts first, it leads, and the records that it lacks are deleted.")
-    if led:
-        sentences.append(
-            "Or first set unclean.leader.election.enable=false on the topic: then the brokers may start in any order."
-        )
-    return tuple(sentences)
-
-
-def _overtaken(partitions: Sequence[int], unclean: bool | None, led: bool) -> tuple[str, ...]:
-    """What an unclean election deletes while the brokers that have all records are down, although other replicas are up.
-
-    unclean, led: as for `_order`.
-
-    >>> _overtaken([0], True, led=False)  # doctest: +NORMALIZE_WHITESPACE
-    ('Unclean leader election is on: a replica of partition 0 that is up and out of sync can become the leader, and the
-    acknowledged records that it lacks are then deleted.',)
-    """
-    on = "Unclean leader election is on:" if unclean else "If unclean leader election is on,"
-    harm = (
-        f"{on} a replica of {named(partitions)} that is up and out of sync can become the leader, and the acknowledged records"
-        " that it lacks are then deleted."
-    )
-    forbid = (
-        "To get all records back, first set unclean.leader.election.enable=false on the topic, and then start the brokers that"
-        " have them."
-    )
-    return (harm, forbid) if led else (harm,)
 
 
 def accept_writes(aims: lowering.Target, topic: str, growing: bool = False, running: bool = False) -> Remedy:

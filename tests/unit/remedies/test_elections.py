@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from durability.remedies import replicas
+from durability.remedies import elections, replicas
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.commands import Elect, lines
 from durability.remedies.steps import render
@@ -48,9 +48,9 @@ def test_a_replica_that_no_log_dir_shows_is_not_elected(tmp_path):
 
 def test_a_single_replica_that_can_lead_may_have_a_new_disk():
     facts = ClusterFacts((4, 0), kraft=True, led=True)
-    text = render(replicas.elect("orders", [2, 4], facts, ONLY), facts)
+    text = render(elections.elect("orders", [2, 4], facts, ONLY), facts)
     assert "# Only broker 3 can lead partition 4.\n" in text
-    assert replicas.NEW_DISK in text
+    assert elections.NEW_DISK in text
     assert text.count("kafka-log-dirs") == 1
 
 
@@ -59,7 +59,7 @@ def test_a_single_replica_that_can_lead_may_have_a_new_disk():
 )
 def test_no_word_of_new_disks_where_they_do_not_explain_it(facts):
     only = ONLY if facts.before(3, 7) else []
-    text = render(replicas.elect("orders", [4], facts, only), facts)
+    text = render(elections.elect("orders", [4], facts, only), facts)
     assert "empty disk" not in text
     assert "kafka-log-dirs" not in text
     assert "kafka-leader-election" in text

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from durability.findings import words
-from durability.remedies import providers, replicas, safety, settings
+from durability.remedies import elections, providers, replicas, safety, settings
 from durability.remedies.cluster import KEY, ClusterFacts, Fragile, Gone
 from durability.remedies.commands import Elect, Reassign, Unregister, cluster_setting, topic_setting
 from durability.remedies.steps import Step, render
@@ -51,7 +51,7 @@ def test_no_refused_command_and_no_sentence_that_advises_one(provider):
     stuck = {"stuck": ["t-0"], "throttled_brokers": [1], "throttled_topics": []}
     each = [
         replicas.bring_back("broker:3 down", facts),
-        replicas.elect("t", [0], facts),
+        elections.elect("t", [0], facts),
         settings._stuck({**one, "observed": stuck, "evidence": {"cancel_harms": []}}, facts),
         [Step(Reassign("t", "plans/c/t.json", 1))],
         [Step(Unregister(3))],
@@ -152,7 +152,7 @@ def test_msk_serverless_fixes_settings_of_topics(setting):
 @pytest.mark.parametrize("provider", MANAGED)
 def test_who_sees_no_controllers_logs_asks_the_provider_for_a_leader(provider):
     facts = ClusterFacts(provider=provider, lag_shares=1)
-    for remedy in (replicas.elect("t", [0], facts), replicas.bring_back(replicas.NO_LEADER, facts)):
+    for remedy in (elections.elect("t", [0], facts), replicas.bring_back(replicas.NO_LEADER, facts)):
         text = render(remedy, facts)
         assert "controller's log" not in text and "Ask the cluster's provider to elect one" in text
         assert "--unavailable-partitions" in text
