@@ -11,11 +11,7 @@ from collections.abc import Sequence
 from durability.remedies.cluster import ClusterFacts, Fragile
 from durability.remedies.steps import restart
 
-REPAIR = (
-    "A broker with an empty disk can lead again, and the other replicas then delete their records. Repair the disk, or copy what"
-    " it has to a new one, and restart the broker. If its content is lost, first elect another replica that is up, if there is"
-    " one (kafka-leader-election, unclean). Acknowledged records that it lacks are then lost"
-)
+EMPTY = "A broker with an empty disk can lead again, and the other replicas then delete their records"
 
 
 def replaced(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int]) -> str:
@@ -48,8 +44,23 @@ def only_copies(facts: ClusterFacts, brokers: Sequence[int], provided: bool = Fa
     what = " and ".join(dict.fromkeys(_partitions(of_brokers[broker]) for broker in holding))
     empty = "an empty one" if len(holding) == 1 else "empty ones"
     dont = "The cluster's provider must not" if provided else "Don't"
-    repair = REPAIR.replace("Repair the disk", "First ask the provider to repair the disk") if provided else REPAIR
-    return f"{dont} replace {which} with {empty}: nothing else that is up has the copies in sync of {what}. {repair}"
+    repair = f"{'First ask the provider to repair' if provided else 'Repair'} {_rest(len(holding))}"
+    return f"{dont} replace {which} with {empty}: nothing else that is up has the copies in sync of {what}. {EMPTY}. {repair}"
+
+
+def _rest(disks: int) -> str:
+    """What has to be done with failed disks, after the verb."""
+    if disks == 1:
+        return (
+            "the disk, or copy what it has to a new one, and restart the broker. If its content is lost, first elect another"
+            " replica that is up, if there is one (kafka-leader-election, unclean). Acknowledged records that it lacks are then"
+            " lost"
+        )
+    return (
+        "the disks, or copy what they have to new ones, and restart the brokers. If the content of one is lost, first elect"
+        " other replicas that are up, if there are any (kafka-leader-election, unclean). Acknowledged records that these lack"
+        " are then lost"
+    )
 
 
 def _partitions(of: Fragile) -> str:

@@ -28,6 +28,13 @@ def test_the_only_copies_are_saved_first():
     )
 
 
+def test_several_disks_are_repaired():
+    one = Fragile(offline=1, first_offline="orders-0")
+    facts = ClusterFacts(fragile=Fragile(by_broker={3: one, 4: one}))
+    said = of_cause("broker:3 log dir offline, broker:4 log dir offline", facts)
+    assert "the disks of brokers 3, 4 with empty ones" in said and "Repair the disks, or copy what they have" in said
+
+
 def test_the_other_brokers_start_anyway():
     cause = "broker:2 down, broker:3 log dir offline"
     said = of_cause(cause, ONLY).splitlines()
