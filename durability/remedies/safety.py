@@ -224,6 +224,8 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
         return NO_CONTROLLER
     if target["offline"] != 0:
         return f"{NO_LEADER}. Without a leader nothing can be copied"
+    if (stops := first_cancel(target, facts)) is not None:
+        return stops
     down = target["replicas_down"] or []
     if down:
         names = with_noun(down, "broker")
@@ -286,6 +288,37 @@ def _shrinking(target: Any) -> str | None:
         f"First end the running reassignment of this topic. It leaves {left} replica{'s' * (left != 1)}, and the tier requires"
         f" {wanted}. Cancel it if it only removes replicas. Otherwise let it complete: the tool starts no other before"
     )
+
+
+def first_cancel(target: Any, facts: ClusterFacts) -> str | None:
+    """What to do about a running reassignment that leaves fewer replicas than min.insync.replicas; None if it doesn't.
+
+    It may wait for a broker that is down, whose start completes it. Before 2.4, brokers don't cancel.
+    """
+    left, now = target["replication_factor_now"], target["min_insync_replicas_now"]
+    if not target.get("shrinks") or not target["reassigning_in_cluster"] or None in (left, now) or left >= now:
+        return None
+    leaves = f"leaves {left} replica{'s' * (left != 1)}, and min.insync.replicas is {now}. {once_below(facts)}"
+    if facts.before(2, 4):
+        return f"First set min.insync.replicas={left} on the topic: its running reassignment {leaves}"
+    if target.get("cancel_harms") is not False:
+        return None
+    return f"First cancel the running reassignment of this topic. It {leaves}"
+
+
+def once_below(facts: ClusterFacts) -> str:
+    """What acks=all does once a partition has fewer replicas than min.insync.replicas.
+
+    >>> once_below(ClusterFacts(newest=(3, 6)))
+    'Once it is complete, every acks=all write is rejected'
+    >>> once_below(ClusterFacts(release=(4, 1)))
+    'Once it is complete, acks=all guarantees fewer copies'
+    """
+    if facts.newest is not None and facts.newest < CAPPED:
+        return "Once it is complete, every acks=all write is rejected"
+    if facts.release is not None and facts.release >= CAPPED:
+        return "Once it is complete, acks=all guarantees fewer copies"
+    return "Once it is complete, every acks=all write is rejected or, since Kafka 3.7, acks=all guarantees fewer copies"
 
 
 def _whole(target: Any) -> bool:

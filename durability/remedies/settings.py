@@ -33,6 +33,7 @@ IGNORED = (
 """Seen on 4.3.1."""
 UNCLEAN_OVERRIDE = f"A dynamic {UNCLEAN} on {{}} overrides the cluster-wide value:"
 WITHOUT_RESTART = "This sets it on the topic, without a restart:"
+CANCEL_FIRST = "First cancel it"
 
 
 def unclean_off(finding: Finding) -> Remedy:
@@ -357,8 +358,11 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
         return advice("Ask the cluster's provider why the reassignment makes no progress: it moves replicas itself")
     observed, evidence = finding["observed"], finding["evidence"]
     harms, cancellable, dead = evidence["cancel_harms"], evidence["cancellable"], evidence["waits_for"]
-    who = with_noun(dead, "broker")
-    sentences = [f"Bring back {who}, which stuck reassignments wait for, and the replicas that lag."] if dead else []
+    who, first = with_noun(dead, "broker"), _below_minimum(evidence, facts)
+    sentences = [*first]
+    if dead:
+        back = "Only then bring back" if first else "Bring back"
+        sentences.append(f"{back} {who}, which stuck reassignments wait for, and the replicas that lag.")
     if failed := evidence.get("failed_disks"):
         sentences.append(_failed(failed, facts))
     elif not dead:
@@ -386,13 +390,34 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
             else ", which also removes these topics' throttles and the brokers'"
         )
         tool = "the tool of Kafka 2.6 or later" if facts.before(2, 6) else "the tool"
-        sentences.append(
-            f"Or cancel the reassignment of {listed(cancellable)}: run {tool} with --cancel and a file that names these"
-            f" partitions, such as {_file(cancellable)}{throttle}"
-        )
+        run = f"run {tool} with --cancel and a file that names these partitions, such as {_file(cancellable)}{throttle}"
+        if CANCEL_FIRST in " ".join(first):
+            sentences.insert(1, f"To cancel the reassignment of {listed(cancellable)}, {run}.")
+        else:
+            sentences.append(f"Or cancel the reassignment of {listed(cancellable)}: {run}")
     if dead and (evidence["stuck_kept"] or facts.before(2, 4)):
         sentences += _never_back(who, evidence["stuck_kept"] or observed["stuck"], facts)
     return [*advice(*sentences), Step(RUNNING)] if not facts.before(2, 6) else advice(*sentences)
+
+
+def _below_minimum(evidence: Mapping[str, Any], facts: ClusterFacts) -> list[str]:
+    """What comes before the end of stuck reassignments that leave fewer replicas than min.insync.replicas.
+
+    Starting the broker that such a reassignment waits for completes it.
+    """
+    below = evidence.get("below_minimum") or []
+    if not below:
+        return []
+    if facts.before(2, 4):
+        todo = (
+            "First set min.insync.replicas to no more than it leaves: before Kafka 2.4 nothing cancels a reassignment"
+        )
+    elif set(below) <= set(evidence["cancellable"]):
+        todo = CANCEL_FIRST
+    else:
+        todo = "First replace the plan by one that leaves enough replicas"
+    leaves = f"The reassignment of {listed(below)} leaves fewer replicas than min.insync.replicas"
+    return [f"{leaves}. {safety.once_below(facts)}. {todo}."]
 
 
 def _failed(brokers: Sequence[int], facts: ClusterFacts) -> str:

@@ -161,7 +161,7 @@ def _steps(finding: Finding) -> Remedy:
     least, now = target[KEY], target["replication_factor_now"]
     lowers, raises, moves = safety.lowers(target), _raises(target), target["reassign"]
     pinned = safety.pinned(target, facts)
-    pin = None if pinned is None else _pin(target, topic, pinned)
+    pin = None if pinned is None else _pin(target, topic, pinned, facts)
     # A value at the present number of replicas would leave no headroom until the new ones are in sync.
     at_once = raises and (not moves or (now is not None and least < now))
     at_last = safety.lowers_last(target)
@@ -206,7 +206,7 @@ def _or(number: int | None, word: str) -> str:
     return word if number is None else str(number)
 
 
-def _pin(target: Target, topic: str, value: int) -> Step:
+def _pin(target: Target, topic: str, value: int, facts: ClusterFacts) -> Step:
     """Sets min.insync.replicas to the present number of replicas before replicas are added."""
     enforced = target["min_insync_replicas_enforced"]
     if enforced is None:
@@ -222,7 +222,7 @@ def _pin(target: Target, topic: str, value: int) -> Step:
     if safety.weakens(value, target):
         # A running reassignment has other numbers of replicas before and after it, also of a single partition.
         unless = safety.RUNNING_FIRST if target["reassigning_in_cluster"] else UNEVEN
-        return Step(topic_setting(topic, MIN_ISR, value), unless=unless)
+        return Step(topic_setting(topic, MIN_ISR, value), unless=safety.first_cancel(target, facts) or unless)
     harm = lowering.harm_of_undo(target)
     return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=lowering.undo(target, topic), harm=harm)
 

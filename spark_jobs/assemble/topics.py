@@ -77,6 +77,7 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "awaited_brokers": reassignment_leftovers.awaited("awaited_dead"),
         "awaited_failed_disks": reassignment_leftovers.awaited("awaited_failed"),
         "cancel_harms": base.partition_ids(reassignment.cancel_harms()),
+        "below_minimum": base.partition_ids(reassignment.falls_below_minimum()),
         "moves_unread": base.moves_unread(),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
@@ -157,9 +158,11 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     `awaited`, `awaited_failed`: the dead brokers, and those with a failed disk, that stuck reassignments wait for.
     `unclean_undecided`: the number of topics whose unclean-leader-election depends on the controllers' settings.
     `cancel_harms`: partitions, by name, that would lose their leader or writes if their reassignment were cancelled.
+    `below_minimum`: partitions, by name, whose reassignment leaves them fewer replicas than min.insync.replicas.
     """
     undecided = (base.outcome_of(unclean_leader_election.CONTROL).isNull() & ~F.col("diskless")).cast("int")
     stuck, cancel_harms = _named_partitions("stuck_partitions"), _named_partitions("cancel_harms")
+    below_minimum = _named_partitions("below_minimum")
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
         F.sort_array(F.flatten(F.collect_list(stuck))).alias("stuck"),
@@ -168,6 +171,7 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
             for name, brokers in (("awaited", "awaited_brokers"), ("awaited_failed", "awaited_failed_disks"))
         ),
         F.sort_array(F.flatten(F.collect_list(cancel_harms))).alias("cancel_harms"),
+        F.sort_array(F.flatten(F.collect_list(below_minimum))).alias("below_minimum"),
         *inherited.by_cluster(plan),
         F.sort_array(F.collect_list(F.when(F.size("throttles") > 0, F.struct("topic", "throttles")))).alias(
             "throttled"

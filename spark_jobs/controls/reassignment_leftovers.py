@@ -50,8 +50,9 @@ def _throttled(broker: Column) -> Column:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
-    and `cancel_harms` (names), `awaited` and `awaited_failed` (brokers), and the columns that say which of these are known."""
+    """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`,
+    `cancel_harms` and `below_minimum` (names), `awaited` and `awaited_failed` (brokers), and the columns that say which of
+    these are known."""
     # The throttle of all brokers is in use if it is on one.
     anywhere = F.exists("brokers", _moving)
     own = F.filter(F.transform("brokers", _throttled), lambda b: F.size(b["throttles"]) > 0)
@@ -59,7 +60,8 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     broker_ids = F.array_sort(F.array_union(own["broker"], by_default["broker"]))
     throttled_topics = F.coalesce("throttled", F.array().cast("array<struct<topic:string,throttles:array<string>>>"))
     topic_names = throttled_topics["topic"]
-    stuck_names, harmed = (F.coalesce(name, F.array().cast("array<string>")) for name in ("stuck", "cancel_harms"))
+    names = ("stuck", "cancel_harms", "below_minimum")
+    stuck_names, harmed, below = (F.coalesce(name, F.array().cast("array<string>")) for name in names)
     reassigning = F.coalesce("reassigning", F.lit(0))
     left = ~(reassigning > 0) & ((F.size(broker_ids) > 0) | (F.size(topic_names) > 0))
     unread = (
@@ -95,6 +97,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "cancel_harms": F.slice(harmed, 1, SHOWN),
             "cancellable": F.slice(F.array_except(stuck_names, harmed), 1, SHOWN),
             "stuck_kept": F.slice(F.array_intersect(stuck_names, harmed), 1, SHOWN),
+            "below_minimum": F.slice(F.array_intersect(stuck_names, below), 1, SHOWN),
             "waits_for": F.coalesce("awaited", F.array().cast("array<int>")),
             "failed_disks": F.coalesce("awaited_failed", F.array().cast("array<int>")),
             "topics": F.slice(throttled_topics, 1, SHOWN),

@@ -45,6 +45,15 @@ def cancel_restores() -> Column:
     return certain("reassigning") & certain(_enough())
 
 
+def falls_below_minimum() -> Column:
+    """Does the reassignment leave the partition fewer replicas than min.insync.replicas, which it has enough of without it?
+
+    Once it is complete, acks=all writes are rejected or, since Kafka 3.7, guarantee fewer copies.
+    """
+    left = F.col("replica_count") - F.size("removing")
+    return certain(F.col("reassigning") & (left < F.col("min_isr")) & (F.col("rf") >= F.col("min_isr")))
+
+
 def _remaining() -> Column:
     """The live replicas in sync that aren't being added."""
     return F.filter("in_sync", lambda b: ~F.array_contains("adding", b["broker"]) & certain(b["live"]))

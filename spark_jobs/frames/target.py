@@ -392,6 +392,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "inherited_least": F.col("inherited_least"),
         "reassigning_in_cluster": F.col("cluster_reassigning"),
         "shrinks": F.col("shrinks"),
+        "cancel_harms": F.size("cancel_harms") > 0,
         "elr_at_risk": elr_guard.unsafe("elr_partitions_at_risk"),
         "elr_at_risk_in_cluster": elr_guard.unsafe("elr_cluster_at_risk"),
     }

@@ -259,3 +259,22 @@ def test_a_value_lowered_in_a_rack_outage_becomes_what_it_was(restored, inherite
     assert said in script and ("rack outage" in script) is bool(said)
     assert "kafka-configs" not in halted
     assert safety.reason(own(None), finding(replace(facts, restores={}), **of_topic)) is not None
+
+
+@pytest.mark.parametrize(
+    ("release", "harms", "said"),
+    [
+        (
+            (3, 5),
+            False,
+            "First cancel the running reassignment of this topic. It leaves 1 replica, and min.insync.replicas is 2",
+        ),
+        ((3, 5), True, "First start broker 4"),
+        ((2, 3), True, "First set min.insync.replicas=1 on the topic: its running reassignment leaves 1 replica"),
+    ],
+)
+def test_no_broker_is_started_to_complete_a_reassignment_below_the_minimum(release, harms, said):
+    target = {"replication_factor_now": 1, "min_insync_replicas_now": 2, "shrinks": True, "cancel_harms": harms}
+    shrinking = finding(reassign=True, reassigning_in_cluster=1, replicas_down=[4], **target)
+    reason = safety.reason(MOVE, shrinking | {KEY: ClusterFacts(release, release)}, [])
+    assert reason.startswith(said)
