@@ -224,7 +224,9 @@ def health(finding: Finding) -> Remedy:
             # Others are missing their brokers. These are missing an election.
             only = evidence.get("only_electable") or ()
             back = [*elections.elect(finding["resource"], evidence["electable"], facts, only), *back]
-        back = [*elections.expected(evidence, facts), *back]
+        expected = elections.expected(evidence, facts)
+        # Without a controller that leads, no broker starts.
+        back = [*back, *expected] if facts.led is False else [*expected, *back]
         if finding["category"] != "under-min-isr" or facts.led is False:
             return elr.before(back, finding) if evidence["target"]["elr_at_risk"] else back
         if evidence.get("lagging"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from durability.catalogue.listing import with_noun
-from durability.remedies import providers
+from durability.remedies import elections, providers
 from durability.remedies.cluster import StartsFirst, facts_of
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, Step
@@ -29,7 +29,13 @@ def ordered(remedy: Remedy, finding: Finding) -> Remedy:
     named = [found[2] for text in said for found in STARTS.finditer(text)]
     if not any(_starts_another(brokers, first) for brokers in named for first in needed):
         return remedy
-    return [Step(about=(_order(needed),)), *remedy]
+    order = _order(needed)
+    if facts_of(finding).led is not False:
+        return [Step(about=(order,)), *remedy]
+    # A broker that finds no controller to register with ends. No step is shown after one that must not run.
+    if any(elections.CONTROLLERS_FIRST in text for text in said) and all(step.unless is None for step in remedy):
+        return [*remedy, Step(about=(order,))]
+    return [Step(about=(f"{elections.CONTROLLERS_FIRST}.", order)), *remedy]
 
 
 def _starts_another(brokers: str, first: StartsFirst) -> bool:

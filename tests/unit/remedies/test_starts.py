@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from durability.remedies import starts
+from durability.remedies import elections, starts
 from durability.remedies.cluster import KEY, ClusterFacts, StartsFirst
 from durability.remedies.steps import Step, advice
 
@@ -58,3 +58,16 @@ def test_a_reason_against_a_command_has_it_too():
 def test_without_such_brokers_and_where_a_provider_starts_them_nothing_changes():
     assert ordered("Start broker 2", ()) == ["Start broker 2"]
     assert ordered("Start the brokers that are down", provider="msk") == ["Start the brokers that are down"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "texts"),
+    [
+        (f"{elections.CONTROLLERS_FIRST}. Then start brokers 2, 3", ["{}", ORDER]),
+        ("Start the brokers that are down", [f"{elections.CONTROLLERS_FIRST}.", ORDER, "{}"]),
+    ],
+)
+def test_no_broker_starts_before_the_controller_quorum_is_restored(sentence, texts):
+    finding = {KEY: ClusterFacts(led=False, starts_first=FIRST)}
+    steps = starts.ordered([Step(about=(sentence,))], finding)
+    assert [text for step in steps for text in step.about] == [text.format(sentence) for text in texts]
