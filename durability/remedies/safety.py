@@ -256,6 +256,8 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
             todo = todo.replace(
                 "Add disks or brokers first", f"First start {with_noun(facts.down, 'broker')}, or add disks or brokers"
             )
+        if why == SUFFICE and (more := grown(target, facts)) is not None:
+            todo = f"{todo}. {more}"
         return f"There is no plan for this topic ({why}). {todo}"
     if target["minimum_unknown"]:
         return MINIMUM_UNKNOWN
@@ -264,6 +266,26 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     if pin is not None and (lowered_to is None or lowered_to > pin):
         return f"First set {MIN_ISR} to no more than {pin}: replicas being added count before they are in sync"
     return MINIMUM_DIFFERS if lowered_to is None and _rises(target, facts) else None
+
+
+def grown(target: Any, facts: ClusterFacts) -> str | None:
+    """What live brokers that are too few for the target can do for partitions with fewer replicas; None if nothing.
+
+    A replica that is being added counts in the effective minimum before it is in sync. That costs nothing where every write is
+    rejected already.
+    """
+    now, configured, there = target["replication_factor_now"], target["min_insync_replicas_now"], target["brokers"]
+    if None in (now, configured, there, target["min_insync_replicas_enforced"]):
+        return None
+    # While other brokers are down, it helps most to have a second copy. More than that can wait for them.
+    live = there if not facts.down else min(there - len(facts.down), 2)
+    if now >= live or configured > now >= target["min_insync_replicas_enforced"]:
+        return None
+    possible = providers.refusal(facts.provider, providers.REASSIGN) is None and facts.led is not False
+    if not possible or target["reassigning_in_cluster"] or (facts.down and target["replicas_down"] != []):
+        return None
+    done = f"Until then, a reassignment can give each partition {live} replicas"
+    return f"{done}: no broker then has the only copy" if now == 1 else done
 
 
 def _rises(target: Any, facts: ClusterFacts) -> bool:

@@ -114,8 +114,8 @@ def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
     """Advice to add brokers. If the configuration rejects every acks=all write, also the way to accept them until then."""
     topic = finding["resource"]
     now, more = target["replication_factor_now"], impossible(target) or ""
-    if _may_grow(target, facts_of(finding)):
-        more = f"{more}. {_possible(now, target['brokers'])}"
+    if (grown := safety.grown(target, facts_of(finding))) is not None:
+        more = f"{more}. {grown}"
     enforced, configured = target["min_insync_replicas_enforced"], target["min_insync_replicas_now"]
     if None in (enforced, configured, now) or enforced <= now or not now:
         return advice(more)
@@ -133,27 +133,6 @@ def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
         topic_setting(topic, MIN_ISR, now), (why,), unless, lowering.undo(target, topic), lowering.harm_of_undo(target)
     )
     return [Step(about=(f"{more}.",)), lower]
-
-
-def _may_grow(target: Target, facts: ClusterFacts) -> bool:
-    """May partitions get more replicas on the brokers there are, though fewer than the target's, with no harm to writes?
-
-    A replica that is being added counts in the effective minimum before it is in sync. That costs nothing where every write is
-    rejected already.
-    """
-    now, configured = target["replication_factor_now"], target["min_insync_replicas_now"]
-    if None in (now, configured, target["brokers"], target["min_insync_replicas_enforced"]) or now >= target["brokers"]:
-        return False
-    if configured > now >= target["min_insync_replicas_enforced"]:
-        return False
-    possible = providers.refusal(facts.provider, providers.REASSIGN) is None and not facts.down
-    return possible and facts.led is not False and not target["reassigning_in_cluster"]
-
-
-def _possible(now: int, brokers: int) -> str:
-    """What can be done with too few brokers."""
-    done = f"Until then, a reassignment can give each partition {brokers} replicas"
-    return f"{done}: no broker then has the only copy" if now == 1 else done
 
 
 def _steps(finding: Finding) -> Remedy:

@@ -278,3 +278,27 @@ def test_no_broker_is_started_to_complete_a_reassignment_below_the_minimum(relea
     shrinking = finding(reassign=True, reassigning_in_cluster=1, replicas_down=[4], **target)
     reason = safety.reason(MOVE, shrinking | {KEY: ClusterFacts(release, release)}, [])
     assert reason.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "second"),
+    [
+        ({}, True),
+        ({"replication_factor_now": 2}, False),
+        ({"min_insync_replicas_now": 2}, False),
+        ({"replicas_down": None}, False),
+        ({"reassigning_in_cluster": 1}, False),
+    ],
+)
+def test_a_single_copy_gets_a_second_one_while_brokers_are_down(changes, second):
+    values = {
+        "brokers": 3,
+        "replication_factor_now": 1,
+        "min_insync_replicas_now": 1,
+        "min_insync_replicas_enforced": 1,
+    }
+    values |= {"reassigning_in_cluster": 0, "replicas_down": []} | changes
+    said = safety.grown(values, ClusterFacts(down=(2,)))
+    assert (
+        said is not None and said.startswith("Until then, a reassignment can give each partition 2 replicas")
+    ) is second
