@@ -228,6 +228,9 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
         return stops
     down = target["replicas_down"] or []
     if down:
+        shrinking = _shrinking(target)
+        if shrinking is not None and target.get("cancel_harms") is False and not facts.before(2, 4):
+            return shrinking
         names = with_noun(down, "broker")
         if providers.runs_brokers(finding.get("provider")):
             return f"First let the cluster's provider bring back {names}: the tool rejects a plan with a broker that is down"
@@ -301,14 +304,17 @@ def _rises(target: Any, facts: ClusterFacts) -> bool:
 def _shrinking(target: Any) -> str | None:
     """What to do about a running reassignment that leaves fewer replicas than the tier requires; None if it doesn't.
 
-    A removed replica would be copied again later.
+    A removed replica would be copied again later. A broker that it waits for completes it when it starts.
     """
     left, wanted = target["replication_factor_now"], target["replication_factor"]
     if not target.get("shrinks") or None in (left, wanted) or left >= wanted:
         return None
+    leaves = f"It leaves {left} replica{'s' * (left != 1)}, and the tier requires {wanted}"
+    if target.get("replicas_down"):
+        return f"First cancel the running reassignment of this topic. {leaves}"
     return (
-        f"First end the running reassignment of this topic. It leaves {left} replica{'s' * (left != 1)}, and the tier requires"
-        f" {wanted}. Cancel it if it only removes replicas. Otherwise let it complete: the tool starts no other before"
+        f"First end the running reassignment of this topic. {leaves}. Cancel it if it only removes replicas. Otherwise let it"
+        " complete: the tool starts no other before"
     )
 
 

@@ -302,3 +302,14 @@ def test_a_single_copy_gets_a_second_one_while_brokers_are_down(changes, second)
     assert (
         said is not None and said.startswith("Until then, a reassignment can give each partition 2 replicas")
     ) is second
+
+
+@pytest.mark.parametrize(
+    ("harms", "said"), [(False, "First cancel the running reassignment"), (True, "First start broker 4")]
+)
+def test_no_broker_is_started_to_complete_a_reassignment_below_the_tier(harms, said):
+    target = {"replication_factor": 3, "replication_factor_now": 2, "min_insync_replicas_now": 2, "shrinks": True}
+    target |= {"cancel_harms": harms, "replicas_down": [4]}
+    shrinking = finding(reassign=True, reassigning_in_cluster=1, **target)
+    reason = safety.reason(MOVE, shrinking | {KEY: ClusterFacts((3, 5), (3, 5))}, [])
+    assert reason.startswith(said)
