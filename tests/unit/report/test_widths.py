@@ -13,7 +13,7 @@ from durability.policy.frameworks import named
 from durability.report import whatif
 from durability.report.data.teams import file_name
 from tests.support.failure_costs import Cluster, Partition
-from tests.support.nights import NOW, OCTOBER, Nights
+from tests.support.nights import NOW, OCTOBER, Nights, at
 from tests.support.report_cases import WAIVERS, finding, snapshot, written
 from tests.unit.report.test_failures_page import entry_of
 
@@ -108,6 +108,21 @@ def test_no_word_of_a_frameworks_requirements_is_broken(chromium, lake, tmp_path
     folder, _ = period.write(made.write(), OCTOBER, tmp_path, named(shipped_frameworks(), "soc2"), NOW)
     of_requirements = BROKEN.replace("document.body", "document.querySelector('.requirements tbody')")
     assert opened(chromium, folder / "period.html", width).run(of_requirements) == []
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_no_word_of_a_periods_exceptions_is_broken(chromium, lake, tmp_path, width):
+    made = Nights(lake)
+    kinds = ("replication-factor", "unclean-leader-election", "acked-durability")
+    failed = [{"id": kind, "control": kind, "since": at(1)} for kind in kinds]
+    made.run(1, [made.snapshot("eu", 1)], [*failed, {"id": "not known", "outcome": "UNKNOWN", "severity": None}])
+    gone = {"change": "resolved", "outcome": "PASS", "severity": None, "previous_severity": "critical"}
+    made.run(2, [made.snapshot("eu", 2)], [{**each, **gone, "why": "resource-deleted"} for each in failed])
+    folder, _ = period.write(made.write(), OCTOBER, tmp_path, None, NOW)
+    of_exceptions = "document.querySelectorAll('.exceptions').length"
+    opened(chromium, folder / "period.html", width)
+    assert chromium.run(f"return {of_exceptions}") == 2
+    assert chromium.run(BROKEN.replace("document.body", "document.querySelector('#exceptions')")) == []
 
 
 def test_the_names_of_clusters_are_not_broken_on_a_phone(chromium, page):
