@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from durability.catalogue.causes import DISAGREE
+from durability.catalogue.causes import DISAGREE, WORDED
 from durability.plain import plural
 
 OUTCOMES = ("FAIL", "UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE")
@@ -181,6 +181,7 @@ _CAUSES = {
     DISAGREE: "Spark and expectations disagree",
 }
 _KINDS = {"policy": "tier", "configuration": "configuration of"}
+_WHOLE_CLUSTER = re.compile(rf"cluster:.* ({WORDED['rejected']}|unreadable)", re.DOTALL)
 _KIND = re.compile(r"(^|, | and )(broker|rack|controller|policy|feature|configuration):")
 
 
@@ -191,6 +192,8 @@ def cause_title(cause: str | None) -> str:
     ("Topics' own configuration", 'Broker 3 down, broker 4 down', 'No single cause')
     >>> cause_title("policy:critical can't be met here"), cause_title("configuration:broker.rack")
     ("Tier critical can't be met here", 'Configuration of broker.rack')
+    >>> cause_title("cluster:eu snapshot rejected"), cause_title("cluster:eu unreadable")  # readers name the cluster
+    ('Snapshot rejected', 'Unreadable')
     """
     if not cause:
         return "No single cause"
@@ -198,5 +201,6 @@ def cause_title(cause: str | None) -> str:
         return _CAUSES[cause]
     if cause.startswith("waiver:"):  # patterns of a waiver are unchanged
         return f"Expired waiver {cause.removeprefix('waiver:')}"
-    named = _KIND.sub(lambda m: f"{m[1]}{_KINDS.get(m[2], m[2])} ", cause)
+    whole = _WHOLE_CLUSTER.fullmatch(cause)
+    named = whole[1] if whole else _KIND.sub(lambda m: f"{m[1]}{_KINDS.get(m[2], m[2])} ", cause)
     return named[:1].upper() + named[1:]
