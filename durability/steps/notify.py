@@ -36,24 +36,28 @@ class Webhook:
     url: its address, a secret.
     report_url: of the folder with the reports, for links; None if they aren't served.
     unchanged: send a digest although nothing changed?
+    connection: the id of its Connection, for messages.
     """
 
     url: str
     report_url: str | None = None
     unchanged: bool = False
+    connection: str = CONNECTIONS[0]
 
     @classmethod
-    def of(cls, url: str, extra: Mapping[str, Any]) -> Webhook:
+    def of(cls, url: str, extra: Mapping[str, Any], connection: str) -> Webhook:
         """With `report_url` and `unchanged` of a Connection's extra. Raises AuditError for values that can't be used."""
         link, unchanged = extra.get("report_url"), extra.get("unchanged", False)
         if link is not None and not re.fullmatch(r"https?://[^\s<>|]{1,400}", str(link)):
-            raise AuditError("`report_url` in the Connection's extra is no address that begins with https://")
+            raise AuditError(
+                f"Connection {connection}: `report_url` in its extra is no address that begins with https://"
+            )
         if not isinstance(unchanged, bool):
-            raise AuditError("`unchanged` in the Connection's extra is neither true nor false")
-        return cls(url, link, unchanged)
+            raise AuditError(f"Connection {connection}: `unchanged` in its extra is neither true nor false")
+        return cls(url, link, unchanged, connection)
 
 
-FAILED = "failed, see the log"
+FAILED = "failed"
 EXPECTED = 'JSON such as {"conn_type": "slackwebhook", "password": "https://hooks.slack.com/services/..."}'
 WITHIN = 150.0
 """Seconds after which no other digest is begun. One may take two minutes, and the task has five."""
@@ -74,7 +78,7 @@ def team_connection(team: str, kind: str = CONNECTIONS[0]) -> str | None:
 
 
 def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, summary: StepSummary) -> None:
-    """Send the digests of a findings.json and put the outcome into `summary`. Errors are logged, not raised.
+    """Send the digests of a findings.json and put the outcome and problems into `summary`. Errors aren't raised.
 
     The lake records sent digests, so that a repeated step sends none twice. Without news none is sent, unless the Connection asks
     for it, or an earlier digest of the channel had news and could not be sent. One channel's fault costs no other channel its
@@ -94,7 +98,7 @@ def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, sum
         return digest.read(load(findings), teams)
 
     until = time.monotonic() + WITHIN
-    outcomes = [_tell(team, webhook, settings, read, findings, log, until) for team in [None, *teams]]
+    outcomes = [_tell(team, webhook, settings, read, findings, log, until, summary) for team in [None, *teams]]
     summary.text = _summary([outcome for outcome in outcomes if outcome])
 
 
@@ -125,8 +129,9 @@ def _tell(
     findings: Path,
     log: Any,
     until: float,
+    summary: StepSummary,
 ) -> str | None:
-    """What happened to the digest of a team, or of the fleet; None if it has no channel. Errors are logged without secrets.
+    """What happened to the digest of a team, or of the fleet; None if it has no channel. Problems are without secrets.
 
     until: of `time.monotonic`. After it no digest is begun: the next run sends it.
     """
@@ -140,7 +145,8 @@ def _tell(
             raise AuditError("other channels took all the time of this step")
         return _send(settings, read(), team, channel, findings, owed, log)
     except Exception as error:
-        log.error("%s could not be sent: %s", whose, error if isinstance(error, AuditError) else type(error).__name__)
+        why = error if isinstance(error, AuditError) else type(error).__name__
+        summary.problems.append(f"{whose} could not be sent: {why}")
     _owe(settings, owed, log)
     return FAILED
 
@@ -163,7 +169,8 @@ def _send(
     if digests.has_news(team) and not late:
         # A step that is killed while it sends leaves it owed.
         _owe(settings, owed, log)
-    slack.send(channel.url, digest.after_a_failure(message) if late else message)
+    with slack.naming(channel.connection):
+        slack.send(channel.url, digest.after_a_failure(message) if late else message)
     said = "sent"
     try:
         # In this order: if the step is killed in between, no digest is owed that was sent.
@@ -226,5 +233,5 @@ def webhook_from_environment(environ: Mapping[str, str], team: str | None = None
             host = str(stated.get("host") or "https://hooks.slack.com/services").rstrip("/")
             extra = stated.get("extra")
             url = password if "://" in password else f"{host}/{password.lstrip('/')}"
-            return Webhook.of(url, extra if isinstance(extra, Mapping) else {})
+            return Webhook.of(url, extra if isinstance(extra, Mapping) else {}, connection)
     return None

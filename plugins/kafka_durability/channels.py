@@ -101,7 +101,8 @@ def post_to_slack(connection: str, payload: dict[str, Any]) -> None:
     with _errors(connection):
         from airflow.providers.slack.hooks.slack_webhook import SlackWebhookHook
 
-        slack.send(SlackWebhookHook(slack_webhook_conn_id=connection).client.url, payload, SLACK_WITHIN)
+        with slack.naming(connection):
+            slack.send(SlackWebhookHook(slack_webhook_conn_id=connection).client.url, payload, SLACK_WITHIN)
 
 
 class PagerDuty:

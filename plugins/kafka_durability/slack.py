@@ -18,4 +18,5 @@ def webhook(team: str | None = None) -> Webhook | None:
         return None
     from airflow.providers.slack.hooks.slack_webhook import SlackWebhookHook
 
-    return Webhook.of(SlackWebhookHook(slack_webhook_conn_id=stated.conn_id).client.url, stated.extra_dejson)
+    url = SlackWebhookHook(slack_webhook_conn_id=stated.conn_id).client.url
+    return Webhook.of(url, stated.extra_dejson, stated.conn_id)

@@ -10,6 +10,8 @@ import json
 import random
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -36,6 +38,15 @@ MOST = 10_000
 
 class NotificationFailed(AuditError):
     """Slack didn't accept a message. The audit's results aren't affected."""
+
+
+@contextmanager
+def naming(connection: str) -> Iterator[None]:
+    """Name the Connection in an AuditError: its address is a secret, and there may be one per team."""
+    try:
+        yield
+    except AuditError as error:
+        raise type(error)(f"Connection {connection}: {error}") from None
 
 
 def escaped(text: str | None, limit: int) -> str:
@@ -122,7 +133,8 @@ def send(webhook_url: str, payload: dict[str, Any], seconds: float = WITHIN) -> 
             # These errors may contain the address, so only their type is reported.
             reason = getattr(error, "reason", error)
             kind = type(reason).__name__ if isinstance(reason, Exception) else type(error).__name__
-            raise NotificationFailed(f"Slack got no message after {plural(attempt + 1, 'attempt')}: {kind}") from None
+            tried = f"Slack got no message after {plural(attempt + 1, 'attempt')}: {kind}"
+            raise NotificationFailed(f"{tried}. Check the webhook's address and the network") from None
         if answer.is_accepted:
             return
         if answer.status == 429 and answer.retry_after.isdecimal():

@@ -127,7 +127,8 @@ def test_receivers_that_fail_are_named_by_their_connection_and_show_no_secret(tm
     )
     told = {(name, event): text for name, event, text in result(output)}
     assert told["alertmanager", "page"] == "Connection durability_alertmanager: HTTP 503"
-    assert "HTTP 404" in told["slack", "page"] and SECRET not in output
+    assert told["slack", "page"] == "Connection slackwebhook: Slack rejected the message: HTTP 404, ok"
+    assert SECRET not in output
 
 
 TO_THE_SERVER = """
