@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
 from durability.plain import plural
+from durability.steps import crash
 from durability.steps.conclude import status_of
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -46,15 +47,21 @@ def attest(
         run = Audited(plan, status_of(plan, flagged), bool(flagged.verified), files, inputs)
         attested = write(settings.open_lake(), run, settings.out, key, unsigned)
     except Exception as error:
-        told = error if isinstance(error, AuditError) else f"{type(error).__name__}: {error}"
         log.error("the evidence could not be written", exc_info=not isinstance(error, AuditError))
-        summary.problems.append(f"the report is written, but its evidence could not be: {told}")
+        summary.problems.append(f"the report is written, but its evidence could not be: {_told(error)}")
         return None
     summary.problems += attested.problems
     summary.text = f"{plural(attested.files, 'file')} attested, {'signed' if key else 'unsigned'}"
     log.info("evidence %s, SHA-256 of its manifest %s", attested.folder, attested.sha256)
     _copy(settings, attested.folder.parent, log, summary)
     return attested.folder
+
+
+def _told(error: Exception) -> str:
+    """An error for the user. A full disk is named, with what to do."""
+    if isinstance(error, AuditError):
+        return str(error)
+    return crash.full_disk(error) or f"{type(error).__name__}: {error}"
 
 
 def _copy(settings: Settings, root: Path, log: Any, summary: StepSummary) -> None:
@@ -69,9 +76,8 @@ def _copy(settings: Settings, root: Path, log: Any, summary: StepSummary) -> Non
 
         copied = copy(root, target)
     except Exception as error:
-        told = error if isinstance(error, AuditError) else f"{type(error).__name__}: {error}"
         log.error("the evidence could not be copied", exc_info=not isinstance(error, AuditError))
-        summary.problems.append(f"the evidence could not be copied: {told}")
+        summary.problems.append(f"the evidence could not be copied: {_told(error)}")
         return
     summary.problems += copied.problems
     if copied.runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from types import SimpleNamespace
@@ -79,8 +80,12 @@ def test_evidence_that_cannot_be_written_is_told(attest, tmp_path):
     def away():
         raise Unreachable("the catalog doesn't answer")
 
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device", "report.html", None, "/full/report.html")
+
     for changed, says in (
         ({"open_lake": away}, "the catalog doesn't answer"),
+        ({"open_lake": full}, "no space left on the disk of /full/report.html; free some, then run the audit again"),
         ({"out": tmp_path / "out/losses.json"}, ""),
     ):
         folder, summary = attest(lambda: None, **changed)
