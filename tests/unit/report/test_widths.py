@@ -114,14 +114,19 @@ def test_no_word_of_a_frameworks_requirements_is_broken(chromium, lake, tmp_path
 def test_no_word_of_a_periods_exceptions_is_broken(chromium, lake, tmp_path, width):
     made = Nights(lake)
     kinds = ("replication-factor", "unclean-leader-election", "acked-durability")
-    failed = [{"id": kind, "control": kind, "since": at(1)} for kind in kinds]
-    made.run(1, [made.snapshot("eu", 1)], [*failed, {"id": "not known", "outcome": "UNKNOWN", "severity": None}])
+    failed = [{"id": kind, "cluster": "eu-payments", "control": kind, "since": at(1)} for kind in kinds]
+    made.run(
+        1,
+        [made.snapshot("eu-payments", 1)],
+        [*failed, {"id": "not known", "cluster": "eu-payments", "outcome": "UNKNOWN", "severity": None}],
+    )
     gone = {"change": "resolved", "outcome": "PASS", "severity": None, "previous_severity": "critical"}
-    made.run(2, [made.snapshot("eu", 2)], [{**each, **gone, "why": "resource-deleted"} for each in failed])
+    closed = [{**each, **gone, "why": "resource-deleted"} for each in failed[1:]]
+    made.run(2, [made.snapshot("eu-payments", 2)], [{**failed[0], "change": "persisting"}, *closed])
     folder, _ = period.write(made.write(), OCTOBER, tmp_path, None, NOW)
-    of_exceptions = "document.querySelectorAll('.exceptions').length"
     opened(chromium, folder / "period.html", width)
-    assert chromium.run(f"return {of_exceptions}") == 2
+    cells = "[...document.querySelectorAll('.exceptions td')]"
+    assert set(chromium.run(f"return {cells}.map((cell) => getComputedStyle(cell).overflowWrap)")) == {"break-word"}
     assert chromium.run(BROKEN.replace("document.body", "document.querySelector('#exceptions')")) == []
 
 
