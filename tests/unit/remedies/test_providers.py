@@ -7,7 +7,7 @@ import re
 import pytest
 
 from durability.findings import words
-from durability.remedies import elections, providers, replicas, safety, settings
+from durability.remedies import elections, providers, replicas, safety, settings, stuck
 from durability.remedies.cluster import KEY, ClusterFacts, Fragile, Gone
 from durability.remedies.commands import Elect, Reassign, Unregister, cluster_setting, topic_setting
 from durability.remedies.steps import Step, render
@@ -48,11 +48,11 @@ def test_more_replicas_are_not_added_by_a_plan(provider):
 def test_no_refused_command_and_no_sentence_that_advises_one(provider):
     facts = ClusterFacts(gone=GONE, provider=provider, fragile=Fragile())
     one = finding(provider, facts)
-    stuck = {"stuck": ["t-0"], "throttled_brokers": [1], "throttled_topics": []}
+    observed = {"stuck": ["t-0"], "throttled_brokers": [1], "throttled_topics": []}
     each = [
         replicas.bring_back("broker:3 down", facts),
         elections.elect("t", [0], facts),
-        settings._stuck({**one, "observed": stuck, "evidence": {"cancel_harms": []}}, facts),
+        stuck.remedy({**one, "observed": observed, "evidence": {"cancel_harms": []}}, facts),
         [Step(Reassign("t", "plans/c/t.json", 1))],
         [Step(Unregister(3))],
         [Step(Elect("t", 0))],
