@@ -48,7 +48,7 @@ def attest(
         attested = write(settings.open_lake(), run, settings.out, key, unsigned)
     except Exception as error:
         log.error("the evidence could not be written", exc_info=not isinstance(error, AuditError))
-        summary.problems.append(f"the report is written, but its evidence could not be: {_told(error)}")
+        summary.problems.append(f"the report is written, but its evidence could not be: {_reason(error)}")
         return None
     summary.problems += attested.problems
     summary.text = f"{plural(attested.files, 'file')} attested, {'signed' if key else 'unsigned'}"
@@ -57,7 +57,7 @@ def attest(
     return attested.folder
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """An error for the user. A full disk is named, with what to do."""
     if isinstance(error, AuditError):
         return str(error)
@@ -77,7 +77,7 @@ def _copy(settings: Settings, root: Path, log: Any, summary: StepSummary) -> Non
         copied = copy(root, target)
     except Exception as error:
         log.error("the evidence could not be copied", exc_info=not isinstance(error, AuditError))
-        summary.problems.append(f"the evidence could not be copied: {_told(error)}")
+        summary.problems.append(f"the evidence could not be copied: {_reason(error)}")
         return
     summary.problems += copied.problems
     if copied.runs:

@@ -49,11 +49,9 @@ class Webhook:
         """With `report_url` and `unchanged` of a Connection's extra. Raises AuditError for values that can't be used."""
         link, unchanged = extra.get("report_url"), extra.get("unchanged", False)
         if link is not None and not re.fullmatch(r"https?://[^\s<>|]{1,400}", str(link)):
-            raise AuditError(
-                f"Connection {connection}: `report_url` in its extra is no address that begins with https://"
-            )
+            raise AuditError(f"Connection {connection}: `report_url` in its extra must begin with http:// or https://")
         if not isinstance(unchanged, bool):
-            raise AuditError(f"Connection {connection}: `unchanged` in its extra is neither true nor false")
+            raise AuditError(f"Connection {connection}: `unchanged` in its extra must be true or false")
         return cls(url, link, unchanged, connection)
 
 

@@ -98,16 +98,17 @@ def test_a_digest_that_cannot_be_sent_fails_nothing_and_names_the_connection(tmp
         raise RuntimeError(SECRET)
 
     written([finding("orders", "replication-factor", change="new")], tmp_path)
-    told = ""
+    problems: list[str] = []
     for webhook in (unusable, unknown, unreachable):
         summary = StepSummary()
         settings = of(Mock(**{"was_sent.return_value": False}))
         notify(settings, tmp_path / "findings.json", webhook, logging.getLogger("test"), summary)
-        told += "\n".join(summary.problems)
+        problems += summary.problems
         assert summary.text == "failed"
-    assert "AIRFLOW_CONN_SLACKWEBHOOK can't be used" in told and "RuntimeError" in told
-    assert "the digest could not be sent: Connection slack_default: Slack got no message" in told
-    assert SECRET not in caplog.text + told
+    said = "\n".join(problems)
+    assert "AIRFLOW_CONN_SLACKWEBHOOK can't be used" in said and "RuntimeError" in said
+    assert "the digest could not be sent: Connection slack_default: Slack got no message" in said
+    assert SECRET not in caplog.text + said
 
 
 def test_no_digest_is_sent_twice(lake, tmp_path, monkeypatch):
@@ -234,7 +235,7 @@ def test_each_team_has_its_own_channel_and_one_fault_costs_that_digest_alone(lak
 
 def test_digests_for_which_no_time_is_left_are_sent_by_the_next_run(lake, tmp_path, monkeypatch):
     (tmp_path / "policy.yaml").write_text(OWNED)
-    told: list[str] = []
+    problems: list[str] = []
     monkeypatch.setattr("durability.steps.notify.WITHIN", 0.0)
     sent = []
     monkeypatch.setattr(slack, "send", lambda url, payload: sent.append(json.dumps(payload)))
@@ -245,14 +246,14 @@ def test_digests_for_which_no_time_is_left_are_sent_by_the_next_run(lake, tmp_pa
     def run(webhook):
         summary = StepSummary()
         notify(of(lake, tmp_path / "policy.yaml"), tmp_path / "findings.json", webhook, logging.getLogger("t"), summary)
-        told.extend(summary.problems)
+        problems.extend(summary.problems)
         return summary.text
 
     def webhook(team):
         return Webhook(f"https://chat.example/{team}") if team in (None, "risk") else None
 
     assert run(webhook) == "2 digests: failed; failed" and not sent
-    assert "the digest of team risk could not be sent: other channels took all the time of this step" in told
+    assert "the digest of team risk could not be sent: other channels took all the time of this step" in problems
     monkeypatch.setattr("durability.steps.notify.WITHIN", 60.0)
     written([finding("audit", "replication-factor", change="persisting")], tmp_path, policy=policy)
     assert run(webhook) == "2 digests: sent; sent" and len(sent) == 2
